@@ -1,0 +1,38 @@
+"""`lockgate plan`: what a run would do."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import typer
+
+from lockgate.cli.console import DEBUG, JSON, PROFILE, VAR, errors_shown, print_json, variables
+from lockgate.config import load_project
+
+
+def plan(
+    pipeline: Path = typer.Argument(help="The pipeline's file."),
+    var: list[str] = VAR,
+    profile: str | None = PROFILE,
+    json: bool = JSON,
+    debug: bool = DEBUG,
+) -> None:
+    """Show the steps of a pipeline in the order they run, what each reads, and what is written where and how."""
+    with errors_shown(debug):
+        from lockgate.plan.describe import to_json, to_rows
+        from lockgate.running.load import load_plan
+
+        made = load_plan(pipeline, load_project(profile=profile), variables(var))
+        if json:
+            print_json(to_json(made))
+            return
+        from rich.console import Console
+        from rich.table import Table
+
+        table = Table(title=f"plan of {made.pipeline}", title_justify="left", box=None, header_style="bold")
+        heading, *rows = to_rows(made)
+        for name in heading:
+            table.add_column(name, overflow="fold")
+        for row in rows:
+            table.add_row(*row)
+        Console().print(table)

@@ -1,0 +1,109 @@
+"""`lockgate runs` and `lockgate resume`: the record of runs, and finishing one that was interrupted."""
+
+from __future__ import annotations
+
+import typer
+
+from lockgate.cli.console import DEBUG, JSON, errors_shown, print_json
+from lockgate.config import load_project
+from lockgate.errors import ConfigError
+
+
+def runs(
+    run: str | None = typer.Argument(None, help="One run, in full."),
+    limit: int = typer.Option(20, "--limit", "-n", min=1, help="How many of the newest runs to list."),
+    json: bool = JSON,
+    debug: bool = DEBUG,
+) -> None:
+    """List the runs of this project, newest first, or show one."""
+    with errors_shown(debug):
+        from lockgate.running.settle import stored_result
+        from lockgate.running.state import RunState
+
+        state = RunState(load_project().state)
+        if run is None:
+            records = state.runs(limit=limit)
+            if json:
+                print_json({"runs": [_line(r, state) for r in records]})
+            elif not records:
+                typer.echo("no runs yet")
+            else:
+                _table([_line(r, state) for r in records])
+            return
+        record = state.run(run)
+        if record is None:
+            raise ConfigError(f"there is no run {run} in {state.folder}", hint="`lockgate runs` lists them")
+        result = stored_result(record, state)
+        if json:
+            print_json(result.to_json())
+            return
+        typer.echo(f"run {record.id} of {record.pipeline}: {_status(record, state)}")
+        typer.echo(f"  started {record.started}, finished {record.finished or '-'}")
+        for export in result.exports:
+            typer.echo(f"  {export.type} {export.mode} {export.destination}: {export.status}, rows {export.rows}")
+        for check in result.checks:
+            typer.echo(f"  check {check.name}: {'passed' if check.passed else f'{check.failing_rows} rows found'}")
+        if record.error:
+            typer.echo("  error: " + record.error.replace("\n", "\n  "))
+        if record.status in ("publishing", "partial") and not state.is_alive(record.id):
+            typer.echo(f"  `lockgate resume {record.id}` finishes it")
+
+
+def resume(
+    run: str = typer.Argument(help="The run to finish; `lockgate runs` lists them."),
+    json: bool = JSON,
+    debug: bool = DEBUG,
+) -> None:
+    """Finish publishing a run that was interrupted. Needs no Spark: everything is staged already."""
+    with errors_shown(debug):
+        from lockgate.cli.progress import make_progress
+        from lockgate.cli.run import summary
+        from lockgate.running.pipeline import utc_now
+        from lockgate.running.settle import resume as finish
+        from lockgate.running.state import RunState
+        from lockgate.storage.local import LocalStorage
+
+        state = RunState(load_project().state)
+        before = state.run(run)
+        result = finish(run, state, LocalStorage(), make_progress(quiet=json), utc_now)
+        if json:
+            print_json(result.to_json())
+        elif before is not None and before.status == "published":
+            typer.echo(f"run {run} had published everything already; nothing was changed")
+        else:
+            summary(result)
+
+
+def _status(record: object, state: object) -> str:
+    from lockgate.running.state import RunRecord, RunState
+
+    assert isinstance(record, RunRecord) and isinstance(state, RunState)
+    if record.status in ("running", "publishing") and not state.is_alive(record.id):
+        return f"died while {record.status}"
+    return record.status
+
+
+def _line(record: object, state: object) -> dict[str, str | int | None]:
+    from lockgate.running.state import RunRecord
+
+    assert isinstance(record, RunRecord)
+    return {
+        "run": record.id,
+        "pipeline": record.pipeline,
+        "status": _status(record, state),
+        "started": record.started,
+        "finished": record.finished,
+        "exit_code": record.exit_code,
+    }
+
+
+def _table(lines: list[dict[str, str | int | None]]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(box=None, header_style="bold")
+    for name in lines[0]:
+        table.add_column(name.replace("_", " "), overflow="fold")
+    for line in lines:
+        table.add_row(*[str(value) if value is not None else "-" for value in line.values()])
+    Console().print(table)

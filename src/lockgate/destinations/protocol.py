@@ -1,0 +1,117 @@
+"""What every destination answers. Light on purpose: `lockgate check` loads this without pyarrow or Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+from lockgate.storage.local import LocalStorage
+from lockgate.storage.staging import StagingArea
+
+DEFAULT_MAX_ROWS_PER_FILE = 5_000_000
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How Spark is to lay out the rows it stages."""
+
+    shape: Literal["rows", "csv", "json"] = "rows"  # as they are, or each row as one line of text, its end included
+    text_options: Mapping[str, str] = field(default_factory=dict)  # Spark's options of to_csv or to_json
+    compression: str = "snappy"
+    partition_by: tuple[str, ...] = ()
+    max_rows_per_file: int = DEFAULT_MAX_ROWS_PER_FILE
+
+
+@dataclass(frozen=True)
+class StagedRows:
+    """What Spark wrote: Parquet files below `root`, in the order of the rows, and the names of the columns."""
+
+    root: Path
+    parts: tuple[Path, ...]
+    columns: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class ExportRequest:
+    """One export as its destination sees it. Everything in it is known before Spark starts."""
+
+    destination: str  # as the pipeline wrote it
+    type: str
+    mode: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+    keys: tuple[str, ...] = ()
+    order_by: tuple[str, ...] = ()
+    project: Path = Path()  # relative paths are relative to it
+    run: str = ""
+    number: int = 1  # the export's place among the exports of its pipeline, from 1
+
+
+@dataclass(frozen=True)
+class Complaint:
+    """Why a destination cannot do what an export asks, and which clause of the statement asks it."""
+
+    about: Literal["type", "mode", "options", "destination"]
+    code: str
+    message: str
+    hint: str | None = None
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """An export that is staged and durable, with all that publishing it needs. Survives as JSON in the run record."""
+
+    destination: str
+    type: str
+    mode: str
+    staging: str
+    rows: int
+    bytes: int
+    instructions: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What publishing did. Counts that are not known without extra work are None."""
+
+    inserted: int | None = None
+    updated: int | None = None
+    deleted: int | None = None
+    files: Mapping[str, int] = field(default_factory=lambda: {"rewritten": 0, "added": 0, "preserved": 0})
+    version: int | None = None
+    paths: tuple[str, ...] = ()
+
+
+class Destination(Protocol):
+    """Stage, publish, discard. Registered by its TYPE; another package adds one by entry point."""
+
+    type: str
+
+    def problems(self, request: ExportRequest) -> list[Complaint]:
+        """Everything about the request that can be refused before anything runs."""
+        ...
+
+    def layout(self, request: ExportRequest) -> Layout:
+        """How the rows are to be staged."""
+        ...
+
+    def staging_place(self, request: ExportRequest) -> Path:
+        """The folder in which the staging area is made; it is on the destination's filesystem."""
+        ...
+
+    def stage(self, request: ExportRequest, area: StagingArea, rows: StagedRows) -> Prepared:
+        """Make the staged rows into what publish will swap in, durable on disk."""
+        ...
+
+    def publish(self, prepared: Prepared, storage: LocalStorage) -> Outcome:
+        """Swap it in. Called again after a crash it finishes or finds it done; it never does it twice."""
+        ...
+
+    def is_decided(self, prepared: Prepared) -> bool:
+        """Whether the swap has happened or will: after a failed publish, whether the old content still stands."""
+        ...
+
+    def discard(self, prepared: Prepared, storage: LocalStorage) -> None:
+        """Remove what was staged; the destination stays as it is. Fine to call when nothing is left."""
+        ...

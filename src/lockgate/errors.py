@@ -1,0 +1,138 @@
+"""Every error Lockgate raises on purpose.
+
+    LockgateError                     exit code 1 unless said otherwise
+    ├── PipelineError                 exit 2: the pipeline text is wrong; carries every diagnostic
+    ├── ConfigError                   exit 2: lockgate.toml or the command line is wrong
+    ├── RunError                      a run could not do its work
+    │   ├── JavaNotFound              no Java 17+ and no bundled runtime
+    │   ├── SparkUnavailable          the Spark session could not be started or reached
+    │   ├── SourceError               a source could not be read
+    │   ├── QueryError                Spark refused or failed a statement; has its place in the pipeline
+    │   ├── FunctionError             a Python function under functions/ could not be loaded
+    │   ├── StageError                the rows of an export could not be staged
+    │   ├── CheckFailed               exit 4: a CHECK found rows
+    │   ├── PublishError              nothing was published
+    │   ├── PartialPublish            exit 3: some exports are published, `lockgate resume` finishes
+    │   └── ResumeError               this run cannot be resumed
+    ├── StorageError                  a file or folder could not be read or written
+    │   ├── DatasetBusy               another live writer holds the dataset's lock (also a TimeoutError)
+    │   └── JournalError              a dataset's journal cannot be read or finished
+    └── StateError                    the project's record of runs cannot be read or written
+
+A message says what happened and to which object; `in_place` says what is true of the data now;
+`hint` says what to do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar, Protocol
+
+
+class Problem(Protocol):
+    """A diagnostic as errors see it: it can print itself."""
+
+    def render(self) -> str: ...
+
+
+class LockgateError(Exception):
+    """Base of all errors that Lockgate raises on purpose."""
+
+    exit_code: ClassVar[int] = 1
+
+    def __init__(self, message: str, *, hint: str | None = None, in_place: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+        self.in_place = in_place
+        self.result: Any = None  # the RunResult, where the error ended a run
+
+    def render(self) -> str:
+        """The error as a user should read it: what, what is in place now, what to do."""
+        lines = [self.message]
+        if self.in_place:
+            lines.append(f"now: {self.in_place}")
+        if self.hint:
+            lines.append(f"do:  {self.hint}")
+        return "\n".join(lines)
+
+
+class PipelineError(LockgateError):
+    """The pipeline's text is wrong. `diagnostics` holds every problem found, not the first alone."""
+
+    exit_code = 2
+
+    def __init__(self, diagnostics: Sequence[Problem]) -> None:
+        self.diagnostics = tuple(diagnostics)
+        count = len(self.diagnostics)
+        super().__init__(f"{count} error{'s' if count != 1 else ''} in the pipeline", in_place="nothing was run")
+
+    def __str__(self) -> str:
+        return "\n\n".join(d.render() for d in self.diagnostics)
+
+    def render(self) -> str:
+        return str(self)
+
+
+class ConfigError(LockgateError):
+    exit_code = 2
+
+
+class RunError(LockgateError):
+    pass
+
+
+class JavaNotFound(RunError):
+    pass
+
+
+class SparkUnavailable(RunError):
+    pass
+
+
+class SourceError(RunError):
+    pass
+
+
+class QueryError(RunError):
+    pass
+
+
+class FunctionError(RunError):
+    pass
+
+
+class StageError(RunError):
+    pass
+
+
+class CheckFailed(RunError):
+    exit_code = 4
+
+
+class PublishError(RunError):
+    pass
+
+
+class PartialPublish(RunError):
+    exit_code = 3
+
+
+class ResumeError(RunError):
+    pass
+
+
+class StorageError(LockgateError):
+    pass
+
+
+class DatasetBusy(StorageError, TimeoutError):
+    pass
+
+
+class JournalError(StorageError):
+    pass
+
+
+class StateError(LockgateError):
+    pass

@@ -1,0 +1,82 @@
+"""Pass: every EXPORT has a destination that is known and can do what is asked of it."""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Iterator
+
+from lockgate.destinations.protocol import Complaint, ExportRequest
+from lockgate.language.diagnostics import Diagnostic, Place, did_you_mean
+from lockgate.language.statements import ExportStep
+from lockgate.plan.draft import Draft
+
+
+def check_exports(draft: Draft) -> Draft:
+    """Complain about types, modes, options and destinations of exports, and about two that collide."""
+    exports = [statement for statement in draft.statements if isinstance(statement, ExportStep)]
+    found: list[Diagnostic] = []
+    for number, export in enumerate(exports, start=1):
+        found += _problems(export, number, draft)
+    return draft.complaining([*found, *_collisions(exports)])
+
+
+def _problems(export: ExportStep, number: int, draft: Draft) -> Iterator[Diagnostic]:
+    if export.path_escape:
+        hint = "write the path in the pipeline itself; a variable's value stays inside the project"
+        yield Diagnostic(export.destination_place, "path-escape", export.path_escape, hint)
+    destination = draft.find(export.connector_type)
+    if destination is None:
+        types = ", ".join(draft.types())
+        near = did_you_mean(export.connector_type, draft.types())
+        hint = f"{near} ({types})" if near else f"there are {types}"
+        message = f"there is no destination type {export.connector_type}"
+        yield Diagnostic(export.type_place, "unknown-type", message, hint)
+        return
+    request = ExportRequest(
+        destination=export.destination_uri,
+        type=export.connector_type,
+        mode=export.mode,
+        options=export.options,
+        keys=tuple(export.upsert_keys),
+        order_by=tuple(export.order_by),
+        project=draft.project,
+        number=number,
+    )
+    for complaint in destination.problems(request):
+        yield Diagnostic(_place(export, complaint), complaint.code, complaint.message, complaint.hint)
+
+
+def _place(export: ExportStep, complaint: Complaint) -> Place:
+    match complaint.about:
+        case "type":
+            return export.type_place
+        case "mode":
+            return export.mode_place
+        case "destination":
+            return export.destination_place
+    for name, place in export.option_places.items():
+        if repr(name) in complaint.message:  # a complaint about one option quotes its name
+            return place
+    return export.options_place
+
+
+def _collisions(exports: list[ExportStep]) -> Iterator[Diagnostic]:
+    """Two exports may append to one destination; if one replaces it, the other's rows are lost or all that is left."""
+    for index, export in enumerate(exports):
+        for earlier in exports[:index]:
+            where = f"the one on line {earlier.place.line}"
+            if earlier.place.file != export.place.file:
+                where += f" of {earlier.place.file}"
+            if _target(export) == _target(earlier) and "REPLACE" in (export.mode, earlier.mode):
+                message = f"this export and {where} write to {export.destination_uri}, and one replaces it"
+                hint = "use another destination, or MODE APPEND for both"
+                yield Diagnostic(export.destination_place, "duplicate", message, hint)
+                break
+            if export.label == earlier.label and (export.name or earlier.name):
+                message = f"this export and {where} are both named {export.label}"
+                yield Diagnostic(export.place, "duplicate", message, "give one of them another name with AS")
+                break
+
+
+def _target(export: ExportStep) -> tuple[str, str]:
+    return export.connector_type, posixpath.normpath(export.destination_uri)

@@ -1,0 +1,1 @@
+"""A plan becomes results: Spark computes, everything is staged, checked, and only then published."""

@@ -1,0 +1,85 @@
+"""`lockgate.run`: a pipeline's file in, its result out."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lockgate.config import Project, SparkSettings, load_project
+from lockgate.running.load import load_plan
+from lockgate.running.pipeline import PipelineRun, utc_now
+from lockgate.running.progress import Progress, Silent
+from lockgate.running.result import RunResult
+from lockgate.running.session import open_session
+from lockgate.running.state import RunState
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def run(
+    pipeline: str | Path,
+    *,
+    variables: Mapping[str, Any] | None = None,
+    profile: str | None = None,
+    spark: SparkSession | None = None,
+) -> RunResult:
+    """Run a pipeline and publish its results, all of them or none.
+
+    A failure raises a `LockgateError` whose `result` says how far the run came. `spark` is a session to use instead
+    of the profile's; it is left as it was found.
+    """
+    project = load_project(profile=profile)
+    return make_run(pipeline, project, variables=variables, spark=spark).execute()
+
+
+def make_run(
+    pipeline: str | Path,
+    project: Project,
+    *,
+    variables: Mapping[str, Any] | None = None,
+    spark: SparkSession | None = None,
+    settings: SparkSettings | None = None,
+    progress: Progress | None = None,
+    debug: bool = False,
+    supersede: bool = False,
+) -> PipelineRun:
+    """A run that is ready to execute; raises PipelineError if the pipeline is wrong."""
+    plan = load_plan(pipeline, project, variables)
+    settings = settings or project.profile.spark
+    identity = new_run_id(utc_now(), secrets.token_hex(2))
+
+    def session() -> SparkSession:
+        return spark or open_session(settings, name=f"lockgate {plan.pipeline}", scratch=project.state, debug=debug)
+
+    return PipelineRun(
+        plan=plan,
+        project=project,
+        run=identity,
+        open_session=session,
+        state=RunState(project.state),
+        progress=progress or Silent(),
+        supersede=supersede,
+        local=not settings.remote and settings.master.startswith("local"),
+    )
+
+
+def spark_settings(project: Project, *, master: str | None, remote: str | None) -> SparkSettings:
+    """The profile's Spark, with what the command line puts in its place."""
+    settings = project.profile.spark
+    if master:
+        return replace(settings, master=master, remote=None)
+    return replace(settings, remote=remote) if remote else settings
+
+
+def new_run_id(now: datetime, tail: str) -> str:
+    """Sortable by time, readable, and safe in a file name.
+
+    >>> new_run_id(datetime(2026, 11, 18, 6, 30), "7f3a")
+    '2026-11-18T06-30-00-7f3a'
+    """
+    return f"{now:%Y-%m-%dT%H-%M-%S}-{tail}"

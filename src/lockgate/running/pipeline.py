@@ -1,0 +1,280 @@
+"""One run of a pipeline: plan, stage, check, publish. Before publish nothing is visible; after it everything is."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from lockgate.config import Project
+from lockgate.destinations import registry
+from lockgate.destinations.protocol import Destination, ExportRequest, Prepared
+from lockgate.errors import CheckFailed, LockgateError, PartialPublish, PublishError, RunError, StageError
+from lockgate.language.statements import ExportStep, SourceStep
+from lockgate.plan.steps import Plan, Step
+from lockgate.running.checks import failure, run_check
+from lockgate.running.frames import Frames
+from lockgate.running.progress import Progress, Silent
+from lockgate.running.publish import publish_exports
+from lockgate.running.python_functions import register_functions
+from lockgate.running.result import ExportResult, RunResult, StepResult
+from lockgate.running.session import run_settings
+from lockgate.running.settle import discard_staged, settle_previous
+from lockgate.running.sources import find_missing
+from lockgate.running.stage import bring_home, stage_rows
+from lockgate.running.state import RunState
+from lockgate.storage.local import LocalStorage
+from lockgate.storage.staging import StagingArea, area_path, sweep
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def utc_now() -> datetime:
+    return datetime.now(UTC)
+
+
+@dataclass
+class _Export:
+    """An export on its way: what it asks, where it is staged, what has become of it."""
+
+    number: int  # among the exports
+    step_number: int  # among all steps
+    step: Step
+    statement: ExportStep
+    request: ExportRequest
+    destination: Destination
+    result: ExportResult
+    area: StagingArea | None = None
+    prepared: Prepared | None = None
+
+
+@dataclass
+class PipelineRun:
+    """Everything a run needs is passed in: the session, the storage, the clock and the id."""
+
+    plan: Plan
+    project: Project
+    run: str
+    open_session: Callable[[], SparkSession]
+    state: RunState
+    storage: LocalStorage = field(default_factory=LocalStorage)
+    progress: Progress = field(default_factory=Silent)
+    clock: Callable[[], datetime] = utc_now
+    supersede: bool = False
+    local: bool = True  # Spark sees the same files as this process, so that missing ones can be found before it starts
+
+    def __post_init__(self) -> None:
+        self.result = RunResult(run=self.run, pipeline=self.plan.pipeline)
+        self._steps = [StepResult(step.name, step.kind) for step in self.plan.steps]
+        self.result.steps = self._steps
+        self._exports = list(self._requests())
+        self._promised = False  # to publish: from then on staged results are kept until they are published
+        self.result.exports = [export.result for export in self._exports]
+
+    def execute(self) -> RunResult:
+        """Run to the end. An error carries the result, and says what is in place."""
+        with self.state.run_lock(self.run) as lock:
+            lock.try_acquire()
+            try:
+                settle_previous(
+                    self.plan.pipeline, self.run, self.state, self.storage, self.progress, self.clock,
+                    supersede=self.supersede,
+                )  # fmt: skip
+                self.state.begin(self.run, self.plan.pipeline, self.project.profile.name, self._now())
+                self._stage_and_check()
+                self._publish()
+            except LockgateError as error:
+                ending = self._failed(error)
+                if ending is error:
+                    raise
+                raise ending from error
+            except BaseException as error:  # Ctrl-C among them: clean up, say what is in place, then pass it on
+                self._failed(RunError(f"{type(error).__name__}: {error}" if str(error) else type(error).__name__))
+                raise
+            self._finish("published", 0, None)
+        return self.result
+
+    def _requests(self) -> Iterator[_Export]:
+        number = 0
+        for step_number, step in enumerate(self.plan.steps):
+            statement = step.statement
+            if not isinstance(statement, ExportStep):
+                continue
+            number += 1
+            request = ExportRequest(
+                destination=statement.destination_uri,
+                type=statement.connector_type.upper(),
+                mode=statement.mode,
+                options=statement.options,
+                keys=tuple(statement.upsert_keys),
+                order_by=tuple(statement.order_by),
+                project=self.project.root,
+                run=self.run,
+                number=number,
+            )
+            destination = registry.find(request.type)
+            assert destination is not None, "the planner refuses unknown types"
+            result = ExportResult(statement.label, request.destination, request.type, request.mode)
+            yield _Export(number, step_number, step, statement, request, destination, result)
+
+    # stage and check
+
+    def _stage_and_check(self) -> None:
+        self.progress.phase("plan")
+        for step in self.plan.steps:
+            if self.local and isinstance(step.statement, SourceStep):
+                find_missing(step.statement, self.project.root)
+        for export in self._exports:  # first of all: a folder that cannot be written is found before hours of work
+            self._make_area(export)
+        with self.progress.working("starting Spark"):
+            session = self.open_session()
+        with ExitStack() as stack:
+            stack.enter_context(run_settings(session))
+            register_functions(session, self.project.root)
+            frames = stack.enter_context(Frames(session, self.plan, self.project.root, self.run))
+            for number, step in enumerate(self.plan.steps):
+                with self._timed(number):
+                    frames.build(step, number)
+                if step.kind not in ("check", "export"):
+                    self._steps[number].status = "ready"
+            self.progress.phase("stage")
+            for export in self._exports:
+                with self._timed(export.step_number):
+                    self._stage(export, frames)
+            self.progress.phase("check")
+            self._check(frames)
+
+    def _make_area(self, export: _Export) -> None:
+        place = export.destination.staging_place(export.request)
+        sweep(self.storage, place)
+        identity = f"{self.run}-{export.number}"
+        self.state.export_staging(self.run, export.number, export.result.name, area_path(place, identity))
+        export.area = StagingArea.create(self.storage, place, identity)
+
+    def _stage(self, export: _Export, frames: Frames) -> None:
+        assert export.area is not None
+        elsewhere = self.project.profile.staging
+        target = export.area.rows
+        if elsewhere:
+            outside = self.project.root / elsewhere
+            self.storage.make_folders(outside)
+            target = outside / f"{export.area.path.name}"
+        try:
+            with self.progress.working(f"staging {export.result.name}", watch=target):
+                rows = stage_rows(frames.result(export.step_number), export.destination.layout(export.request), target)
+                if elsewhere:
+                    rows = bring_home(self.storage, rows, export.area.rows)
+                export.prepared = export.destination.stage(export.request, export.area, rows)
+        except StageError as error:
+            raise StageError(
+                f"{export.statement.place}: {error.message}", in_place=error.in_place, hint=error.hint
+            ) from error
+        except LockgateError:
+            raise
+        except Exception as error:  # Spark's, from computing or writing the rows
+            raise frames.explain(error, export.step) from error
+        finally:
+            if elsewhere:
+                self.storage.remove_tree(target)
+        self.state.export_staged(self.run, export.number, export.prepared)
+        export.result.status = "staged"
+        export.result.rows = self._steps[export.step_number].rows = export.prepared.rows
+        self._steps[export.step_number].status = "staged"
+        self.progress.done(export.result.name, f"{export.prepared.rows:,} rows, {export.prepared.bytes:,} bytes staged")
+
+    def _check(self, frames: Frames) -> None:
+        for number, step in enumerate(self.plan.steps):
+            if step.kind != "check":
+                continue
+            try:
+                with self._timed(number), self.progress.working(f"checking {step.name}"):
+                    check = run_check(step.name, frames.result(number))
+            except Exception as error:
+                raise frames.explain(error, step) from error
+            self.result.checks.append(check)
+            self._steps[number].rows = check.failing_rows
+            self._steps[number].status = "passed" if check.passed else "failed"
+            self.progress.done(step.name, "passed" if check.passed else f"{check.failing_rows:,} rows found")
+        failed = [check for check in self.result.checks if not check.passed]
+        if failed:
+            raise failure(failed)
+
+    # publish
+
+    def _publish(self) -> None:
+        self.progress.phase("publish")
+        for export in self._exports:
+            assert export.area is not None
+            export.area.seal()
+        self._promised = True
+        self.state.publishing(self.run, self.result.to_json())
+        results = {export.number: export.result for export in self._exports}
+        try:
+            publish_exports(self.run, self.state, self.storage, self.progress, results)
+        finally:
+            for export in self._exports:
+                self._steps[export.step_number].status = export.result.status
+        for step in self._steps:
+            step.status = "done" if step.status == "ready" else step.status
+
+    # ends
+
+    def _failed(self, error: LockgateError) -> LockgateError:
+        """Close the run after an error; returns the error to end with, whose exit code says what is in place."""
+        for export in self._exports:
+            if export.result.status == "pending":
+                export.result.status = "skipped"
+        if self._promised and not isinstance(error, PublishError | PartialPublish):
+            error = PartialPublish(
+                f"publishing was interrupted: {error.message}",
+                in_place="what is published stays; the rest is staged",
+                hint=f"run `lockgate resume {self.run}`",
+            )
+        if isinstance(error, PartialPublish):
+            status = "partial"
+        else:
+            status = "check_failed" if isinstance(error, CheckFailed) else "failed"
+            self._discard()
+        self._finish(status, error.exit_code, error)
+        error.result = self.result
+        return error
+
+    def _discard(self) -> None:
+        for export in self._exports:
+            if export.area is not None:
+                export.area.release()
+            if export.result.status == "staged":
+                export.result.status = "skipped"
+        try:
+            discard_staged(self.run, self.state, self.storage)
+        except LockgateError as error:  # the error that ended the run is the one to tell
+            self.progress.note(f"not everything that was staged could be removed: {error.message}")
+
+    def _finish(self, status: str, code: int, error: LockgateError | None) -> None:
+        self.result.status, self.result.exit_code = status, code
+        self.result.error = error.render() if error else None
+        for export in self._exports:
+            if export.area is not None:
+                export.area.release()
+        self.state.finish(
+            self.run, status, finished=self._now(), exit_code=code, error=self.result.error,
+            result=self.result.to_json(),
+        )  # fmt: skip
+
+    @contextmanager
+    def _timed(self, number: int) -> Iterator[None]:
+        began = time.perf_counter()
+        try:
+            yield
+        except BaseException:
+            self._steps[number].status = "failed"
+            raise
+        finally:
+            self._steps[number].seconds = round(self._steps[number].seconds + time.perf_counter() - began, 3)
+
+    def _now(self) -> str:
+        return self.clock().isoformat(timespec="milliseconds")

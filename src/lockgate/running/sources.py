@@ -1,0 +1,85 @@
+"""Reading a SOURCE into Spark."""
+
+from __future__ import annotations
+
+import glob
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lockgate.errors import SourceError
+from lockgate.language.diagnostics import Diagnostic, nearest
+from lockgate.language.statements import SourceStep
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+# Our parameter -> Spark's option. What is not here is handled by name below.
+_SPARK_OPTION = {
+    "header": "header",
+    "delimiter": "sep",
+    "quote": "quote",
+    "escape": "escape",
+    "null_value": "nullValue",
+    "encoding": "encoding",
+    "compression": "compression",
+    "multiline": "multiLine",
+    "mode": "mode",
+    "infer_schema": "inferSchema",
+    "date_format": "dateFormat",
+    "timestamp_format": "timestampFormat",
+    "merge_schema": "mergeSchema",
+}
+
+_DEFAULTS: Mapping[str, Mapping[str, Any]] = {
+    # A quoted value may hold a line end, a malformed row must not turn into NULLs, and names come from the header.
+    "CSV": {"header": True, "infer_schema": True, "multiline": True, "mode": "FAILFAST", "escape": '"'},
+    "JSON": {"mode": "FAILFAST"},
+    "PARQUET": {},
+}
+
+
+def read_source(session: SparkSession, step: SourceStep, project: Path) -> DataFrame:
+    """The source as a DataFrame; only its schema is looked at now."""
+    kind = str(step.connector_type).upper()
+    params = {**_DEFAULTS[kind], **step.params}
+    reader = session.read
+    for name, value in params.items():
+        if option := _SPARK_OPTION.get(name):
+            reader = reader.option(option, str(value).lower() if isinstance(value, bool) else str(value))
+    if schema := params.get("schema"):
+        reader = reader.schema(schema)
+        if kind == "CSV":
+            # Else Spark takes the schema's columns by position and does not look at the header's names.
+            reader = reader.option("enforceSchema", "false")
+            reader = reader.option("inferSchema", "false")
+    for name, value in params.get("spark", {}).items():
+        reader = reader.option(name, str(value).lower() if isinstance(value, bool) else str(value))
+    return reader.format(kind.lower()).load(_locations(params["path"], project))
+
+
+def _locations(path: str | list[str], project: Path) -> list[str]:
+    each = [path] if isinstance(path, str) else path
+    return [p if "://" in p else str(project / p) for p in each]
+
+
+def find_missing(step: SourceStep, project: Path) -> None:
+    """Raise now, before Spark is started, if a local source file is not there."""
+    path = step.params.get("path")
+    for location in _locations(path, project) if isinstance(path, str | list) else []:
+        if "://" in location or _exists(location):
+            continue
+        folder = Path(location).parent
+        beside = [p.name for p in folder.iterdir()] if folder.is_dir() else []
+        close = nearest(Path(location).name, beside)
+        missing = Diagnostic(
+            step.params_place,
+            "missing-file",
+            f"the source {step.name} reads {location}, which does not exist",
+            f"did you mean {close}?" if close else None,
+        )
+        raise SourceError(missing.render(), in_place="nothing was run")
+
+
+def _exists(location: str) -> bool:
+    return Path(location).exists() or bool(glob.glob(location)) or "{" in location  # Spark's own globs know {a,b}

@@ -1,0 +1,123 @@
+"""Staging: Spark writes the rows of an export as Parquet, in parallel, into the export's staging area."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from lockgate.destinations.protocol import Layout, StagedRows
+from lockgate.errors import StageError
+from lockgate.identifiers import quoted
+from lockgate.storage.local import LocalStorage, explained
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+_NOT_IN_CSV = ("array", "map", "struct", "binary", "variant", "interval", "geometry", "geography")
+_NOTHING = "nothing was published; every destination is as it was"
+
+
+def stage_rows(frame: DataFrame, layout: Layout, target: Path) -> StagedRows:
+    """Compute the query once and leave its rows below `target`, whose parent exists."""
+    check_columns(frame, layout)
+    columns = tuple(frame.columns)
+    _write(_shaped(frame, layout), layout, target)
+    parts = _parts(target)
+    if not parts:
+        # A partitioned write of no rows leaves no file at all, and with it no schema.
+        _write(frame.limit(0), Layout(compression=layout.compression), target / "schema")
+        for part in _parts(target / "schema"):
+            os.replace(part, target / part.name)
+        parts = _parts(target)
+    return StagedRows(target, tuple(parts), columns)
+
+
+def check_columns(frame: DataFrame, layout: Layout) -> None:
+    """Refuse what the file could not hold, before anything is computed."""
+    twice = [name for name, n in Counter(c.casefold() for c in frame.columns).items() if n > 1]
+    if twice:
+        raise StageError(
+            f"the query gives two columns the name {twice[0]}", in_place=_NOTHING, hint="rename one with AS"
+        )
+    if not frame.columns:
+        raise StageError("the query has no columns", in_place=_NOTHING)
+    if layout.shape == "csv":
+        for field in frame.schema.fields:
+            kind = field.dataType.simpleString()
+            if kind.startswith(_NOT_IN_CSV):
+                hint = f"base64({field.name})" if kind == "binary" else f"to_json({field.name})"
+                raise StageError(
+                    f"CSV cannot hold the column {field.name} of type {kind}",
+                    in_place=_NOTHING,
+                    hint=f"export {hint} AS {field.name}, or use TYPE PARQUET",
+                )
+    missing = [c for c in layout.partition_by if c.casefold() not in {n.casefold() for n in frame.columns}]
+    if missing:
+        raise StageError(
+            f"partition_by names {missing[0]}, and the query has {', '.join(frame.columns)}", in_place=_NOTHING
+        )
+    if layout.partition_by and len(layout.partition_by) >= len(frame.columns):
+        raise StageError("partition_by names every column, so no column is left for the files", in_place=_NOTHING)
+
+
+def _shaped(frame: DataFrame, layout: Layout) -> DataFrame:
+    from pyspark.sql import functions as F
+
+    if layout.shape == "rows":
+        return _partitioned(frame, layout) if layout.partition_by else frame
+    row = F.struct(*[F.col(quoted(name)) for name in frame.columns])
+    options = dict(layout.text_options)
+    line = F.to_csv(row, options) if layout.shape == "csv" else F.to_json(row, options)
+    return frame.select(F.concat(F.coalesce(line, F.lit("")), F.lit("\n")).alias("line"))
+
+
+def _partitioned(frame: DataFrame, layout: Layout) -> DataFrame:
+    """Bring the rows of a partition together, so that it gets few files, and refuse what a folder name cannot say."""
+    from pyspark.sql import functions as F
+
+    def checked(name: str) -> Column:
+        column = F.col(quoted(name))
+        refusal = F.raise_error(
+            F.lit(f"the partition column {name} holds an empty string, which a folder name cannot tell from NULL")
+        )
+        return F.when(column == "", refusal.cast("string")).otherwise(column).alias(name)
+
+    wanted = {c.casefold() for c in layout.partition_by}
+    fields = frame.schema.fields
+    texts = [f.name for f in fields if f.name.casefold() in wanted and f.dataType.simpleString().startswith("string")]
+    if texts:
+        frame = frame.select([checked(f.name) if f.name in texts else F.col(quoted(f.name)) for f in fields])
+    return frame.hint("rebalance", *[F.col(quoted(c)) for c in layout.partition_by])
+
+
+def _write(frame: DataFrame, layout: Layout, target: Path) -> None:
+    writer = frame.write.mode("error").option("compression", layout.compression)
+    writer = writer.option("maxRecordsPerFile", layout.max_rows_per_file)
+    if layout.partition_by:
+        writer = writer.partitionBy(*layout.partition_by)
+    writer.parquet(f"file://{target}")
+    if not (target / "_SUCCESS").exists():
+        raise StageError(
+            f"Spark wrote to {target}, but the files cannot be seen from here",
+            in_place=_NOTHING,
+            hint="put the destination, or the profile's `staging`, on a filesystem shared with Spark's workers",
+        )
+
+
+def _parts(target: Path) -> list[Path]:
+    """The files Spark wrote, in the order of the rows: its part numbers carry the order of a sorted result."""
+    return sorted(target.rglob("part-*.parquet"))
+
+
+def bring_home(storage: LocalStorage, rows: StagedRows, home: Path) -> StagedRows:
+    """Move rows that were staged elsewhere (the profile's `staging`) into the area beside the destination."""
+    with explained("move staged rows to", home):
+        try:
+            os.replace(rows.root, home)
+        except OSError:
+            shutil.copytree(rows.root, home)
+            storage.remove_tree(rows.root)
+    return StagedRows(home, tuple(home / p.relative_to(rows.root) for p in rows.parts), rows.columns)

@@ -1,0 +1,202 @@
+"""The project's record of runs, in SQLite. What is written here is on disk before the next step begins."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from lockgate.destinations.protocol import Outcome, Prepared
+from lockgate.errors import StateError
+from lockgate.storage.locks import FileLock, is_held
+
+SCHEMA_VERSION = 1
+_WAIT = 30.0  # seconds for another process that is writing its record
+
+
+@dataclass(frozen=True)
+class RunRecord:
+    id: str
+    pipeline: str
+    profile: str
+    started: str
+    finished: str | None
+    status: str
+    exit_code: int | None
+    error: str | None
+    superseded_by: str | None
+    result: dict[str, Any] | None
+
+
+@dataclass(frozen=True)
+class ExportRecord:
+    run: str
+    number: int
+    name: str
+    status: str
+    staging: Path
+    prepared: Prepared | None
+    outcome: Outcome | None
+
+
+class RunState:
+    """Runs and their exports. One short transaction a change."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._path = folder / "state.db"
+
+    @contextmanager
+    def _open(self) -> Iterator[sqlite3.Connection]:
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            connection = sqlite3.connect(self._path, timeout=_WAIT)
+        except (OSError, sqlite3.Error) as error:
+            raise StateError(
+                f"cannot open the record of runs {self._path}: {error}",
+                in_place="nothing was run",
+                hint="give this user write permission on the project folder",
+            ) from error
+        connection.row_factory = sqlite3.Row
+        try:
+            connection.execute("PRAGMA synchronous = FULL")
+            self._migrate(connection)
+            with connection:
+                yield connection
+        except sqlite3.Error as error:
+            raise StateError(f"the record of runs {self._path} cannot be used: {error}") from error
+        finally:
+            connection.close()
+
+    def _migrate(self, connection: sqlite3.Connection) -> None:
+        version = connection.execute("PRAGMA user_version").fetchone()[0]
+        if version > SCHEMA_VERSION:
+            raise StateError(
+                f"{self._path} was written by a newer Lockgate (schema {version}, this one knows {SCHEMA_VERSION})",
+                hint="upgrade lockgate",
+            )
+        if version == SCHEMA_VERSION:
+            return
+        connection.execute("BEGIN IMMEDIATE")
+        if connection.execute("PRAGMA user_version").fetchone()[0] == 0:
+            for statement in files(__package__).joinpath("state.sql").read_text().split(";\n"):
+                if statement.strip():
+                    connection.execute(statement)
+            connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION:d}")
+        connection.commit()
+
+    # A run is alive while its process holds this lock; the kernel drops it when the process dies.
+    def run_lock(self, run: str) -> FileLock:
+        folder = self.folder / "locks"
+        folder.mkdir(parents=True, exist_ok=True)
+        return FileLock(folder / f"{run}.lock")
+
+    def is_alive(self, run: str) -> bool:
+        return is_held(self.folder / "locks" / f"{run}.lock")
+
+    def begin(self, run: str, pipeline: str, profile: str, started: str) -> None:
+        with self._open() as db:
+            db.execute(
+                "INSERT INTO runs (id, pipeline, profile, started, status) VALUES (?, ?, ?, ?, 'running')",
+                (run, pipeline, profile, started),
+            )
+
+    def publishing(self, run: str, result: dict[str, Any]) -> None:
+        """The point of no return: from here the run is finished by publishing, by whomever."""
+        with self._open() as db:
+            db.execute("UPDATE runs SET status = 'publishing', result = ? WHERE id = ?", (json.dumps(result), run))
+
+    def finish(
+        self, run: str, status: str, *, finished: str, exit_code: int, error: str | None, result: dict[str, Any] | None
+    ) -> None:
+        with self._open() as db:
+            db.execute(
+                "UPDATE runs SET status = ?, finished = ?, exit_code = ?, error = ?, "
+                "result = coalesce(?, result) WHERE id = ?",
+                (status, finished, exit_code, error, json.dumps(result) if result else None, run),
+            )
+
+    def supersede(self, run: str, by: str) -> None:
+        with self._open() as db:
+            db.execute("UPDATE runs SET status = 'superseded', superseded_by = ? WHERE id = ?", (by, run))
+            db.execute("UPDATE exports SET status = 'discarded' WHERE run = ? AND status = 'staged'", (run,))
+
+    def export_staging(self, run: str, number: int, name: str, staging: Path) -> None:
+        with self._open() as db:
+            db.execute(
+                "INSERT INTO exports (run, number, name, status, staging) VALUES (?, ?, ?, 'staging', ?)",
+                (run, number, name, str(staging)),
+            )
+
+    def export_staged(self, run: str, number: int, prepared: Prepared) -> None:
+        with self._open() as db:
+            db.execute(
+                "UPDATE exports SET status = 'staged', prepared = ? WHERE run = ? AND number = ?",
+                (json.dumps(asdict(prepared)), run, number),
+            )
+
+    def export_published(self, run: str, number: int, outcome: Outcome) -> None:
+        with self._open() as db:
+            db.execute(
+                "UPDATE exports SET status = 'published', outcome = ? WHERE run = ? AND number = ?",
+                (json.dumps(asdict(outcome)), run, number),
+            )
+
+    def export_discarded(self, run: str, number: int) -> None:
+        with self._open() as db:
+            db.execute("UPDATE exports SET status = 'discarded' WHERE run = ? AND number = ?", (run, number))
+
+    def run(self, run: str) -> RunRecord | None:
+        with self._open() as db:
+            row = db.execute("SELECT * FROM runs WHERE id = ?", (run,)).fetchone()
+        return _run_record(row) if row else None
+
+    def runs(self, *, limit: int = 50) -> list[RunRecord]:
+        """The newest runs, newest first."""
+        if not self._path.exists():
+            return []
+        with self._open() as db:
+            rows = db.execute("SELECT * FROM runs ORDER BY started DESC, rowid DESC LIMIT ?", (limit,)).fetchall()
+        return [_run_record(row) for row in rows]
+
+    def unsettled(self, pipeline: str | None = None) -> list[RunRecord]:
+        """Runs that began and were not brought to an end, oldest first; of one pipeline, or of all."""
+        if not self._path.exists():
+            return []
+        with self._open() as db:
+            rows = db.execute(
+                "SELECT * FROM runs WHERE status IN ('running', 'publishing', 'partial') "
+                "AND (? IS NULL OR pipeline = ?) ORDER BY started, rowid",
+                (pipeline, pipeline),
+            ).fetchall()
+        return [_run_record(row) for row in rows]
+
+    def exports(self, run: str) -> list[ExportRecord]:
+        with self._open() as db:
+            rows = db.execute("SELECT * FROM exports WHERE run = ? ORDER BY number", (run,)).fetchall()
+        return [_export_record(row) for row in rows]
+
+
+def _run_record(row: sqlite3.Row) -> RunRecord:
+    values = dict(row)
+    values["result"] = json.loads(values["result"]) if values["result"] else None
+    return RunRecord(**values)
+
+
+def _export_record(row: sqlite3.Row) -> ExportRecord:
+    prepared = json.loads(row["prepared"]) if row["prepared"] else None
+    outcome = json.loads(row["outcome"]) if row["outcome"] else None
+    return ExportRecord(
+        run=row["run"],
+        number=row["number"],
+        name=row["name"],
+        status=row["status"],
+        staging=Path(row["staging"]),
+        prepared=Prepared(**prepared) if prepared else None,
+        outcome=Outcome(**{**outcome, "paths": tuple(outcome["paths"])}) if outcome else None,
+    )

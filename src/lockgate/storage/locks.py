@@ -1,0 +1,75 @@
+"""Locks that die with their owner: flock on a file, so that a killed process holds nothing."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+
+from lockgate.errors import DatasetBusy
+from lockgate.storage.local import explained
+
+_PAUSE = 0.02
+
+
+class FileLock:
+    """An exclusive lock on a file. The file stays; only the kernel's lock on it counts."""
+
+    def __init__(self, path: Path, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self.path = path
+        self._clock = clock
+        self._handle: int | None = None
+
+    def try_acquire(self) -> bool:
+        """Take the lock if it is free now."""
+        with explained("lock", self.path):
+            handle = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                os.close(handle)
+                return False
+            except BaseException:
+                os.close(handle)
+                raise
+        self._handle = handle
+        return True
+
+    def acquire(self, timeout: float) -> None:
+        """Take the lock, waiting for a live owner at most `timeout` seconds."""
+        give_up = self._clock() + timeout
+        while not self.try_acquire():
+            if self._clock() >= give_up:
+                raise DatasetBusy(
+                    f"another writer has held {self.path} for {timeout:g} s",
+                    in_place="nothing was written",
+                    hint="wait for it to finish and try again, or raise the timeout",
+                )
+            time.sleep(_PAUSE)
+
+    def release(self) -> None:
+        if self._handle is not None:
+            os.close(self._handle)  # closing drops the flock
+            self._handle = None
+
+    def __enter__(self) -> FileLock:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.release()
+
+
+def is_held(path: Path) -> bool:
+    """Whether a live process holds the lock on `path`. A missing file is held by nobody."""
+    if not path.exists():
+        return False
+    lock = FileLock(path)
+    if lock.try_acquire():
+        lock.release()
+        return False
+    return True

@@ -1,0 +1,123 @@
+"""A folder of Parquet files as one table: which files are its data, and how changes to it are committed."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from lockgate.storage import staging
+from lockgate.storage.local import LocalStorage, explained
+from lockgate.storage.locks import FileLock
+from lockgate.targets import journal
+from lockgate.targets.journal import Change
+
+LOCK_NAME = ".lockgate_lock"
+DEFAULT_LOCK_TIMEOUT = 60.0
+
+
+@dataclass(frozen=True)
+class RecoveryReport:
+    """What opening a dataset after a crash had to do."""
+
+    path: str
+    finished: str | None = None  # the id of the change that was rolled forward
+    files_moved: int = 0
+    files_removed: int = 0
+    staging_swept: list[str] = field(default_factory=list)
+    staging_kept: list[str] = field(default_factory=list)  # sealed by a run that `lockgate resume` can finish
+
+    def __str__(self) -> str:
+        said = []
+        if self.finished:
+            said.append(
+                f"finished the interrupted change {self.finished}: "
+                f"{self.files_moved} files moved in, {self.files_removed} removed"
+            )
+        if self.staging_swept:
+            said.append(f"swept {len(self.staging_swept)} staging folder(s) of dead writers")
+        if self.staging_kept:
+            said.append(
+                f"kept {len(self.staging_kept)} staged result(s) of an unfinished run; `lockgate runs` shows it"
+            )
+        return f"{self.path}: " + ("; ".join(said) if said else "nothing to recover")
+
+
+def is_hidden(name: str) -> bool:
+    """Names that readers such as Spark do not take for data."""
+    return name.startswith(("_", "."))
+
+
+class FolderTarget:
+    """A dataset folder. Change it inside `with target.locked():`, which recovers it first."""
+
+    def __init__(self, root: Path, storage: LocalStorage, *, lock_timeout: float = DEFAULT_LOCK_TIMEOUT) -> None:
+        self.root = root
+        self.storage = storage
+        self.lock_timeout = lock_timeout
+
+    def files(self) -> list[str]:
+        """The data files, relative to the folder, sorted: Parquet files with no hidden part in their path."""
+        with explained("list", self.root):
+            return sorted(self._walk(self.root, ""))
+
+    def _walk(self, folder: Path, prefix: str) -> Iterator[str]:
+        if not folder.is_dir():
+            return
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                if is_hidden(entry.name):
+                    continue
+                if entry.is_dir():
+                    yield from self._walk(Path(entry.path), f"{prefix}{entry.name}/")
+                elif entry.name.lower().endswith(".parquet"):
+                    yield prefix + entry.name
+
+    @contextmanager
+    def locked(self) -> Iterator[RecoveryReport]:
+        """Hold the writers' lock; on the way in, finish what a dead writer had decided and sweep what it had not."""
+        self.storage.make_folders(self.root)
+        with FileLock(self.root / LOCK_NAME) as lock:
+            lock.acquire(self.lock_timeout)
+            yield self._recover()
+
+    def _recover(self) -> RecoveryReport:
+        pending = journal.read(self.root)
+        if pending:
+            journal.carry_out(self.storage, self.root, pending)
+        swept = staging.sweep(self.storage, self.root)
+        return RecoveryReport(
+            path=str(self.root),
+            finished=pending.identity if pending else None,
+            files_moved=len(pending.moves) if pending else 0,
+            files_removed=len(pending.removes) if pending else 0,
+            staging_swept=[str(p) for p in swept],
+            staging_kept=[str(p) for p in staging.areas(self.root) if staging.is_sealed(p)],
+        )
+
+    def commit(self, change: Change) -> None:
+        """Decide the change, then carry it out. The caller holds the lock and has made the staged files durable."""
+        journal.write(self.storage, self.root, change)
+        journal.carry_out(self.storage, self.root, change)
+
+
+def recover(path: str | Path) -> RecoveryReport:
+    """Finish or undo an interrupted write to the dataset at `path`, or sweep dead staging beside a file.
+
+    >>> import tempfile
+    >>> print(recover(tempfile.mkdtemp()))  # doctest: +ELLIPSIS
+    /...: nothing to recover
+    """
+    storage = LocalStorage()
+    target = Path(path).resolve()
+    if target.is_dir():
+        with FolderTarget(target, storage).locked() as report:
+            return report
+    swept = staging.sweep(storage, target.parent)
+    return RecoveryReport(
+        path=str(target),
+        staging_swept=[str(p) for p in swept],
+        staging_kept=[str(p) for p in staging.areas(target.parent) if staging.is_sealed(p)],
+    )
