@@ -6,7 +6,6 @@ The names below are the public API. They are loaded when first used, so that `im
 from __future__ import annotations
 
 from importlib import import_module
-from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
 from lockgate import errors
@@ -33,14 +32,10 @@ from lockgate.errors import (
 from lockgate.functions import function
 
 if TYPE_CHECKING:
+    __version__: str
     from lockgate.running.entry import run
     from lockgate.running.result import RunResult
     from lockgate.targets.folder import RecoveryReport, recover
-
-try:
-    __version__ = version("lockgate")
-except PackageNotFoundError:  # a source tree on the path without an install
-    __version__ = "0+unknown"
 
 _HOME = {
     "run": "lockgate.running.entry",
@@ -79,6 +74,10 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("lockgate")
     if name in _HOME:
         return getattr(import_module(_HOME[name]), name)
     raise AttributeError(f"module 'lockgate' has no attribute {name!r}")

@@ -7,42 +7,31 @@ import gc
 # Loading the SQL grammar makes many small objects that live to the end; collecting among them is wasted time.
 gc.disable()
 
-import typer  # noqa: E402
+import click  # noqa: E402
 
 from lockgate.cli import check, init, plan, recover, run, runs  # noqa: E402
 
-app = typer.Typer(
-    name="lockgate",
-    help="Run SQL pipelines on Spark; let their results in only when all of them are ready.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-)
-app.command("init")(init.init)
-app.command("check")(check.check)
-app.command("plan")(plan.plan)
-app.command("run")(run.run)
-app.command("resume")(runs.resume)
-app.command("runs")(runs.runs)
-app.command("recover")(recover.recover)
 
-
-def _version(wanted: bool) -> None:
+def _print_version(context: click.Context, parameter: click.Parameter, wanted: bool) -> None:
+    del parameter
     if wanted:
         from lockgate import __version__
 
-        typer.echo(f"lockgate {__version__}")
-        raise typer.Exit
+        click.echo(f"lockgate {__version__}")
+        context.exit()
 
 
-@app.callback()
-def _root(
-    version: bool = typer.Option(False, "--version", help="Print the version.", callback=_version, is_eager=True),
-) -> None:
-    del version
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=_print_version, help="Print it.")
+def app() -> None:
+    """Run SQL pipelines on Spark; let their results in only when all of them are ready."""
     gc.enable()
     gc.freeze()
 
 
+for command in (init.init, check.check, plan.plan, run.run, runs.resume, runs.runs, recover.recover):
+    app.add_command(command)
+
+
 def main() -> None:
-    app()
+    app(prog_name="lockgate")

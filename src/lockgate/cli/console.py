@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, NoReturn
 
-import typer
+import click
 
 from lockgate.errors import ConfigError, LockgateError
 
-DEBUG = typer.Option(False, "--debug", help="Show Spark's own log and, on failure, the traceback.")
-JSON = typer.Option(False, "--json", help="Print one JSON object on standard output.")
-PROFILE = typer.Option(None, "--profile", "-p", help="The profile of lockgate.toml to use.")
-VAR = typer.Option([], "--var", "-v", metavar="NAME=VALUE", help="Set a variable; NAME:TYPE=VALUE gives it a type.")
+# Options that several commands share.
+PIPELINE = click.argument("pipeline", type=click.Path(path_type=Path))
+DEBUG = click.option("--debug", is_flag=True, help="Show Spark's own log and, on failure, the traceback.")
+JSON = click.option("--json", is_flag=True, help="Print one JSON object on standard output.")
+PROFILE = click.option("--profile", "-p", metavar="NAME", help="The profile of lockgate.toml to use.")
+VAR = click.option(
+    "--var", "-v", multiple=True, metavar="NAME=VALUE", help="Set a variable; NAME:TYPE=VALUE gives it a type."
+)
 
 
 @contextmanager
@@ -32,8 +37,8 @@ def fail(error: LockgateError, debug: bool = False) -> NoReturn:
         import traceback
 
         traceback.print_exception(error, file=sys.stderr)
-    typer.echo(message(error), err=True)
-    raise typer.Exit(error.exit_code) from None
+    click.echo(message(error), err=True)
+    raise SystemExit(error.exit_code) from None
 
 
 def message(error: LockgateError) -> str:
@@ -46,7 +51,7 @@ def print_json(value: Any) -> None:
     sys.stdout.flush()
 
 
-def variables(pairs: list[str]) -> dict[str, Any]:
+def variables(pairs: Sequence[str]) -> dict[str, Any]:
     """`--var` options as values. A type makes a bound parameter typed; without one it is text."""
     found: dict[str, Any] = {}
     for pair in pairs:

@@ -5,24 +5,24 @@ from __future__ import annotations
 from importlib.resources import as_file, files
 from pathlib import Path
 
-import typer
+import click
 
 from lockgate.cli.console import DEBUG, errors_shown
 from lockgate.errors import ConfigError
 from lockgate.storage.local import LocalStorage
 
 
-def init(
-    folder: Path = typer.Argument(help="The folder of the new project; made if it is missing."),
-    debug: bool = DEBUG,
-) -> None:
+@click.command()
+@click.argument("folder", type=click.Path(path_type=Path))
+@DEBUG
+def init(folder: Path, debug: bool) -> None:
     """Make a project with a pipeline, sample data and a profile that runs at once."""
     with errors_shown(debug):
         made = make_project(folder)
         for path in made:
-            typer.echo(f"  {path}")
-        typer.echo(f"\nA project is in {folder}. Try:\n  cd {folder}\n  lockgate check pipeline.sql")
-        typer.echo("  lockgate run pipeline.sql")
+            click.echo(f"  {path}")
+        click.echo(f"\nA project is in {folder}. Try:\n  cd {folder}\n  lockgate check pipeline.sql")
+        click.echo("  lockgate run pipeline.sql")
 
 
 def make_project(folder: Path) -> list[Path]:

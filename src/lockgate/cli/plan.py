@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import typer
+import click
 
-from lockgate.cli.console import DEBUG, JSON, PROFILE, VAR, errors_shown, print_json, variables
+from lockgate.cli.console import DEBUG, JSON, PIPELINE, PROFILE, VAR, errors_shown, print_json, variables
 from lockgate.config import load_project
 
 
-def plan(
-    pipeline: Path = typer.Argument(help="The pipeline's file."),
-    var: list[str] = VAR,
-    profile: str | None = PROFILE,
-    json: bool = JSON,
-    debug: bool = DEBUG,
-) -> None:
+@click.command()
+@PIPELINE
+@VAR
+@PROFILE
+@JSON
+@DEBUG
+def plan(pipeline: Path, var: tuple[str, ...], profile: str | None, json: bool, debug: bool) -> None:
     """Show the steps of a pipeline in the order they run, what each reads, and what is written where and how."""
     with errors_shown(debug):
         from lockgate.plan.describe import to_json, to_rows

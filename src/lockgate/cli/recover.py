@@ -5,17 +5,17 @@ from __future__ import annotations
 from dataclasses import asdict
 from pathlib import Path
 
-import typer
+import click
 
 from lockgate.cli.console import DEBUG, JSON, errors_shown, print_json
 from lockgate.errors import ConfigError
 
 
-def recover(
-    path: Path = typer.Argument(help="A Parquet folder, or a file beside which a write was interrupted."),
-    json: bool = JSON,
-    debug: bool = DEBUG,
-) -> None:
+@click.command()
+@click.argument("path", type=click.Path(path_type=Path))
+@JSON
+@DEBUG
+def recover(path: Path, json: bool, debug: bool) -> None:
     """Finish or undo an interrupted write, and say what was done."""
     with errors_shown(debug):
         from lockgate.targets.folder import recover as recover_path
@@ -26,4 +26,4 @@ def recover(
         if json:
             print_json(asdict(report))
         else:
-            typer.echo(str(report))
+            click.echo(str(report))

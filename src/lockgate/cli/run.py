@@ -8,9 +8,9 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING
 
-import typer
+import click
 
-from lockgate.cli.console import DEBUG, JSON, PROFILE, VAR, errors_shown, message, print_json, variables
+from lockgate.cli.console import DEBUG, JSON, PIPELINE, PROFILE, VAR, errors_shown, message, print_json, variables
 from lockgate.config import load_project
 from lockgate.errors import ConfigError, LockgateError
 
@@ -18,17 +18,24 @@ if TYPE_CHECKING:
     from lockgate.running.result import RunResult
 
 
+@click.command()
+@PIPELINE
+@VAR
+@PROFILE
+@click.option("--master", metavar="URL", help="A Spark master, such as spark://host:7077 or local[4].")
+@click.option("--remote", metavar="URL", help="A Spark Connect server, such as sc://host:15002.")
+@click.option("--supersede", is_flag=True, help="Give up what an interrupted earlier run of this pipeline had staged.")
+@JSON
+@DEBUG
 def run(
-    pipeline: Path = typer.Argument(help="The pipeline's file."),
-    var: list[str] = VAR,
-    profile: str | None = PROFILE,
-    master: str | None = typer.Option(None, "--master", help="A Spark master, such as spark://host:7077 or local[4]."),
-    remote: str | None = typer.Option(None, "--remote", help="A Spark Connect server, such as sc://host:15002."),
-    supersede: bool = typer.Option(
-        False, "--supersede", help="Give up what an interrupted earlier run of this pipeline had staged."
-    ),
-    json: bool = JSON,
-    debug: bool = DEBUG,
+    pipeline: Path,
+    var: tuple[str, ...],
+    profile: str | None,
+    master: str | None,
+    remote: str | None,
+    supersede: bool,
+    json: bool,
+    debug: bool,
 ) -> None:
     """Run a pipeline: all its results become visible, or none does."""
     signal.signal(signal.SIGTERM, _interrupt)
@@ -38,13 +45,13 @@ def run(
         try:
             result = _run(pipeline, var, profile, master, remote, supersede, json, debug)
         except KeyboardInterrupt:
-            typer.echo("interrupted; `lockgate runs` says what is in place", err=True)
-            raise typer.Exit(130) from None
+            click.echo("interrupted; `lockgate runs` says what is in place", err=True)
+            raise SystemExit(130) from None
         except LockgateError as error:
             if not json:
                 raise
             _print_failure(pipeline, error, debug)
-            raise typer.Exit(error.exit_code) from None
+            raise SystemExit(error.exit_code) from None
     if json:
         print_json(result.to_json())
     else:
@@ -53,7 +60,7 @@ def run(
 
 def _run(
     pipeline: Path,
-    var: list[str],
+    var: tuple[str, ...],
     profile: str | None,
     master: str | None,
     remote: str | None,
@@ -92,7 +99,7 @@ def _print_failure(pipeline: Path, error: LockgateError, debug: bool) -> None:
         import traceback
 
         traceback.print_exception(error, file=sys.stderr)
-    typer.echo(message(error), err=True)
+    click.echo(message(error), err=True)
 
 
 def summary(result: RunResult) -> None:
@@ -100,8 +107,8 @@ def summary(result: RunResult) -> None:
     for export in result.exports:
         place = export.paths[0] if len(export.paths) == 1 else export.destination
         files = "" if len(export.paths) < 2 else f" in {len(export.paths)} files"
-        typer.echo(f"{export.type} {export.mode} {place}: {export.inserted or 0:,} rows{files}")
-    typer.echo(f"run {result.run}: {result.status}")
+        click.echo(f"{export.type} {export.mode} {place}: {export.inserted or 0:,} rows{files}")
+    click.echo(f"run {result.run}: {result.status}")
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-import typer
+from typing import TYPE_CHECKING
+
+import click
 
 from lockgate.cli.console import DEBUG, JSON, errors_shown, print_json
 from lockgate.config import load_project
 from lockgate.errors import ConfigError
 
+if TYPE_CHECKING:
+    from lockgate.running.state import RunRecord, RunState
 
-def runs(
-    run: str | None = typer.Argument(None, help="One run, in full."),
-    limit: int = typer.Option(20, "--limit", "-n", min=1, help="How many of the newest runs to list."),
-    json: bool = JSON,
-    debug: bool = DEBUG,
-) -> None:
+
+@click.command()
+@click.argument("run", required=False)
+@click.option("--limit", "-n", type=click.IntRange(min=1), default=20, help="How many of the newest runs to list.")
+@JSON
+@DEBUG
+def runs(run: str | None, limit: int, json: bool, debug: bool) -> None:
     """List the runs of this project, newest first, or show one."""
     with errors_shown(debug):
         from lockgate.running.settle import stored_result
@@ -26,7 +31,7 @@ def runs(
             if json:
                 print_json({"runs": [_line(r, state) for r in records]})
             elif not records:
-                typer.echo("no runs yet")
+                click.echo("no runs yet")
             else:
                 _table([_line(r, state) for r in records])
             return
@@ -37,23 +42,23 @@ def runs(
         if json:
             print_json(result.to_json())
             return
-        typer.echo(f"run {record.id} of {record.pipeline}: {_status(record, state)}")
-        typer.echo(f"  started {record.started}, finished {record.finished or '-'}")
+        click.echo(f"run {record.id} of {record.pipeline}: {_status(record, state)}")
+        click.echo(f"  started {record.started}, finished {record.finished or '-'}")
         for export in result.exports:
-            typer.echo(f"  {export.type} {export.mode} {export.destination}: {export.status}, rows {export.rows}")
+            click.echo(f"  {export.type} {export.mode} {export.destination}: {export.status}, rows {export.rows}")
         for check in result.checks:
-            typer.echo(f"  check {check.name}: {'passed' if check.passed else f'{check.failing_rows} rows found'}")
+            click.echo(f"  check {check.name}: {'passed' if check.passed else f'{check.failing_rows} rows found'}")
         if record.error:
-            typer.echo("  error: " + record.error.replace("\n", "\n  "))
+            click.echo("  error: " + record.error.replace("\n", "\n  "))
         if record.status in ("publishing", "partial") and not state.is_alive(record.id):
-            typer.echo(f"  `lockgate resume {record.id}` finishes it")
+            click.echo(f"  `lockgate resume {record.id}` finishes it")
 
 
-def resume(
-    run: str = typer.Argument(help="The run to finish; `lockgate runs` lists them."),
-    json: bool = JSON,
-    debug: bool = DEBUG,
-) -> None:
+@click.command()
+@click.argument("run")
+@JSON
+@DEBUG
+def resume(run: str, json: bool, debug: bool) -> None:
     """Finish publishing a run that was interrupted. Needs no Spark: everything is staged already."""
     with errors_shown(debug):
         from lockgate.cli.progress import make_progress
@@ -69,24 +74,18 @@ def resume(
         if json:
             print_json(result.to_json())
         elif before is not None and before.status == "published":
-            typer.echo(f"run {run} had published everything already; nothing was changed")
+            click.echo(f"run {run} had published everything already; nothing was changed")
         else:
             summary(result)
 
 
-def _status(record: object, state: object) -> str:
-    from lockgate.running.state import RunRecord, RunState
-
-    assert isinstance(record, RunRecord) and isinstance(state, RunState)
+def _status(record: RunRecord, state: RunState) -> str:
     if record.status in ("running", "publishing") and not state.is_alive(record.id):
         return f"died while {record.status}"
     return record.status
 
 
-def _line(record: object, state: object) -> dict[str, str | int | None]:
-    from lockgate.running.state import RunRecord
-
-    assert isinstance(record, RunRecord)
+def _line(record: RunRecord, state: RunState) -> dict[str, str | int | None]:
     return {
         "run": record.id,
         "pipeline": record.pipeline,

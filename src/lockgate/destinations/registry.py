@@ -1,4 +1,4 @@
-"""Destinations by TYPE. Ours are listed here; other packages add theirs by the entry point group `lockgate.destinations`."""
+"""Destinations by TYPE: ours, and those that other packages add by the entry point group `lockgate.destinations`."""
 
 from __future__ import annotations
 

@@ -68,4 +68,4 @@ def _first(error: ParseError, text: str) -> tuple[str, int]:
     line = min(max(int(detail.get("line") or 1), 1), len(lines))
     start = sum(len(before) + 1 for before in lines[: line - 1])
     offset = start + max(0, int(detail.get("col") or 1) - len(near))
-    return (f"{message} near {near}" if near else message), min(offset, len(text))
+    return message, min(offset, len(text))  # the caret shows the spot; its text may be a variable's secret value

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Protocol
 
@@ -12,10 +12,8 @@ class Progress(Protocol):
     def phase(self, name: str) -> None:
         """One of plan, stage, check, publish begins."""
 
-    @contextmanager
-    def working(self, what: str, watch: Path | None = None) -> Iterator[None]:
+    def working(self, what: str, watch: Path | None = None) -> AbstractContextManager[None]:
         """Something long is under way; `watch` is a folder whose growth shows how far it is."""
-        yield
 
     def done(self, what: str, detail: str = "") -> None:
         """One piece of work is finished."""

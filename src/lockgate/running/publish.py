@@ -65,10 +65,10 @@ def _stopped(
     if done == 0 and not decided:
         return PublishError(reason, in_place="nothing was published; every destination is as it was", hint=error.hint)
     advice = f"{error.hint}; then " if error.hint else ""
+    this_one = "this one is swapped in but not yet safe, " if decided else ""
     return PartialPublish(
         reason,
-        in_place=f"published {done} of {total} exports; {'this one is swapped in but not yet safe, ' if decided else ''}"
-        "the rest is staged",
+        in_place=f"published {done} of {total} exports; {this_one}the rest is staged",
         hint=f"{advice}run `lockgate resume {run}`",
     )
 

@@ -48,7 +48,7 @@ class LocalStorage:
     def create(self, path: Path) -> Iterator[BinaryIO]:
         """Open a new file for writing; when the block ends well it is on disk, when it fails it is removed."""
         with explained("write", path):
-            file = self._do("create", path, lambda: open(path, "xb"))
+            file = self._do("create", path, lambda: open(path, "xb"))  # noqa: SIM115
             try:
                 with file:
                     yield file

@@ -59,14 +59,14 @@ def test_mutated_fixtures(text: str, chance: random.Random, value: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "IF true THEN " * 3000 + "LOAD a FROM s;" + "END IF;" * 3000,
+        "IF true THEN " * 500 + "LOAD a FROM s;" + "END IF;" * 500,
         "IF " + "(" * 5000 + "1" + ")" * 5000 + " THEN LOAD a FROM s; END IF;",
         "IF " + "NOT " * 5000 + "true THEN LOAD a FROM s; END IF;",
-        "CREATE TABLE a AS SELECT " + "(" * 20000 + "1" + ")" * 20000 + ";",
-        "CREATE TABLE a AS SELECT * FROM " + "(SELECT * FROM " * 20000 + "b" + ")" * 20000 + ";",
+        "CREATE TABLE a AS SELECT " + "(" * 9000 + "1" + ")" * 9000 + ";",
+        "CREATE TABLE a AS SELECT * FROM " + "(SELECT * FROM " * 9000 + "b" + ")" * 9000 + ";",
         "CREATE TABLE a AS SELECT " + "NOT " * 3000 + "true;",
         "CREATE TABLE a AS SELECT " + "CASE WHEN a THEN " * 2000 + "1" + " END" * 2000 + ";",
-        'SOURCE a TYPE CSV PARAMS {"a": ' + "[" * 100000 + "]" * 100000 + "};",
+        'SOURCE a TYPE CSV PARAMS {"a": ' + "[" * 20000 + "]" * 20000 + "};",
         'SOURCE a TYPE CSV PARAMS {"a": ' + '{"a": ' * 500 + "1" + "}" * 500 + "};",
         'SOURCE a TYPE CSV PARAMS {"a": ' + "9" * 10000 + "};",
         "/*" * 5000,
