@@ -10,10 +10,9 @@ from lockgate.language.diagnostics import Diagnostic, Place
 from lockgate.language.statements import Sql
 
 _PARSE_POSITION = re.compile(r"\(line (\d+), pos (\d+)\)")
-_NOISE = re.compile(r"\n?(== SQL.*|JVM stacktrace:.*|\s+at [\w.$]+\(.*)", re.DOTALL)
-_TASK_CAUSE = re.compile(r"\[([A-Z][A-Z0-9_.]+)\] [^\n]+")
-# Wrappers that say only that a task failed; what failed stands in the cause that follows.
-_WRAPPERS = ("TASK_WRITE_FAILED", "FAILED_EXECUTE_UDF", "JOB_ABORTED", "WRITING_JOB_ABORTED")
+_PLAN_AND_TRACE = re.compile(r"\n?(== SQL.*|JVM stacktrace:.*|\s+at [\w.$]+\(.*)", re.DOTALL)
+_JAVA_CAUSE = re.compile(r"^\s*(?:: |Caused by: )([\w.$]+): (.*)$", re.MULTILINE)
+_PYTHON_FRAME = re.compile(r'File "([^"]+)", line (\d+), in (\w+)')
 
 
 def query_error(error: Exception, step: str, statement: Place, queries: Iterable[Sql]) -> QueryError:
@@ -21,20 +20,37 @@ def query_error(error: Exception, step: str, statement: Place, queries: Iterable
     message = spark_message(error)
     place = _place(error, list(queries)) or statement
     shown = Diagnostic(place, "spark", f"Spark refused {step}: {message}")
-    return QueryError(shown.render(), in_place="nothing was published; every destination is as it was")
+    full = "No space left on device" in message
+    return QueryError(
+        shown.render(),
+        in_place="nothing was published; every destination is as it was",
+        hint="free some space on the disk of that folder, then run again" if full else None,
+    )
 
 
 def spark_message(error: Exception) -> str:
-    """What Spark says, without plans and traces."""
+    """What Spark says, without plans and traces.
+
+    Most exceptions arrive with a message of their own. Some come as the bare Java one: then its first line and those
+    of its causes tell the story, such as which file could not be read and why.
+    """
     get_message = getattr(error, "getMessage", None)
-    text = str((get_message() if get_message else None) or error)
-    causes = [m for m in _TASK_CAUSE.finditer(str(error)) if not m[1].startswith(_WRAPPERS)]
-    if causes and any(wrapper in text for wrapper in _WRAPPERS):
-        text = causes[-1][0]
-    elif "Caused by:" in str(error) and not text.startswith("["):
-        text = str(error).rsplit("Caused by:", 1)[1].strip().splitlines()[0]
-    text = _NOISE.sub("", text).strip()
-    return text or type(error).__name__
+    text = str(get_message() or "") if get_message else ""
+    if not text:
+        causes = [cause.strip() for _, cause in _JAVA_CAUSE.findall(str(error)) if cause.strip()]
+        text = ": ".join(dict.fromkeys(causes)) or str(error)
+    if "Traceback (most recent call last)" in text:
+        text = _python_message(text)
+    return _PLAN_AND_TRACE.sub("", text).strip() or type(error).__name__
+
+
+def _python_message(text: str) -> str:
+    """The last line of a Python function's traceback, and the last place in it."""
+    head, _, trace = text.partition("Traceback (most recent call last):")
+    frames = _PYTHON_FRAME.findall(trace)
+    last = next((line for line in reversed(trace.splitlines()) if line.strip() and "SQLSTATE" not in line), "")
+    where = f" ({frames[-1][0]}, line {frames[-1][1]}, in {frames[-1][2]})" if frames else ""
+    return f"{head.strip()} {last.strip()}{where}"
 
 
 def _place(error: Exception, queries: list[Sql]) -> Place | None:

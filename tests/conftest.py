@@ -1,0 +1,49 @@
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import lockgate
+from lockgate.config import SparkSettings
+from lockgate.running.result import RunResult
+
+# One session serves the whole test run; small, and quick to plan.
+CONF = {
+    "spark.sql.shuffle.partitions": "4",
+    "spark.driver.memory": "2g",
+    "spark.sql.codegen.wholeStage": "false",  # the tests' data is tiny, compiling for it is not
+}
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    from lockgate.running.session import open_session
+
+    settings = SparkSettings(master="local[2]", conf=CONF)
+    session = open_session(settings, name="lockgate tests", scratch=tmp_path_factory.mktemp("spark"))
+    yield session
+    session.stop()
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty project folder that is the current folder."""
+    monkeypatch.chdir(tmp_path)
+    for name in [n for n in os.environ if n.startswith("LOCKGATE_")]:
+        monkeypatch.delenv(name)
+    return tmp_path
+
+
+@pytest.fixture
+def run_sql(project: Path, spark: Any) -> Callable[..., RunResult]:
+    """Run a pipeline given as text, in the current project, on the shared session."""
+
+    def run(text: str, *, name: str = "pipeline.sql", **options: Any) -> RunResult:
+        (project / name).write_bytes(text.encode())
+        return lockgate.run(name, spark=spark, **options)
+
+    return run
