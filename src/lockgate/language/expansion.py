@@ -84,4 +84,5 @@ class Expanded:
 
 
 def value_pieces(spans: Sequence[Span], offset: int, length: int) -> list[Piece]:
+    """The pieces of a value that stands for a reference of that offset and length."""
     return [Piece(span.text, offset, length, span.given_by) for span in spans]

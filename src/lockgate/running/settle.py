@@ -102,7 +102,7 @@ def sweep_dead(record: RunRecord, state: RunState, storage: LocalStorage, clock:
 
 
 def discard_staged(run: str, state: RunState, storage: LocalStorage) -> None:
-    for export in state.exports(run):
+    for export in reversed(state.exports(run)):  # the first area made the folder that the later ones share
         if export.status in ("staging", "staged"):
             StagingArea.reopen(storage, export.staging).discard()
             state.export_discarded(run, export.number)

@@ -31,9 +31,13 @@ _SPARK_OPTION = {
     "merge_schema": "mergeSchema",
 }
 
+# Spark gives an empty field its nullValue and then takes every value equal to that for NULL, a quoted "" too. With a
+# mark that no file holds, the empty field is NULL and "" is the empty string, as our own files say it.
+_NO_VALUE = "\x00null\x00"
+
 _DEFAULTS: Mapping[str, Mapping[str, Any]] = {
     # A quoted value may hold a line end, a malformed row must not turn into NULLs, and names come from the header.
-    "CSV": {"header": True, "infer_schema": True, "multiline": True, "mode": "FAILFAST", "escape": '"'},
+    "CSV": {"header": True, "infer_schema": True, "multiline": True, "mode": "FAILFAST", "quote": '"'},
     "JSON": {"mode": "FAILFAST"},
     "PARQUET": {},
 }
@@ -43,6 +47,9 @@ def read_source(session: SparkSession, step: SourceStep, project: Path) -> DataF
     """The source as a DataFrame; only its schema is looked at now."""
     kind = str(step.connector_type).upper()
     params = {**_DEFAULTS[kind], **step.params}
+    if kind == "CSV":
+        params = {"escape": params["quote"], **params}
+        params["null_value"] = params.get("null_value") or _NO_VALUE
     reader = session.read
     for name, value in params.items():
         if option := _SPARK_OPTION.get(name):

@@ -15,11 +15,12 @@ from lockgate.plan import check
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "language"
 TEXTS = [path.read_bytes().decode("utf-8") for path in sorted(FIXTURES.glob("*/*.sql"))]
 
-WORDS = """SOURCE LOAD CREATE OR REPLACE TABLE CHECK EXPORT SET INCLUDE IF THEN ELSE END MODE KEY ORDER BY LOOKBACK
-TYPE PARAMS OPTIONS FROM TO AS SELECT WITH UPSERT APPEND CSV a b 1 2.5 1L 'x' "y" `z` ; ;; ( ) [ ] { } {% {# #} , . :
-:: :p = == <> < -- /* */ /*+ ' " ` \\ $ ${ ${x} ${y|d} ${bad ${} {"path":"a"} {"a":1} \n \r\n \t é 😀 \x00 \ufeff""".split(
-    " "
-)
+KEYWORDS = """
+SOURCE LOAD CREATE OR REPLACE TABLE CHECK EXPORT SET INCLUDE IF THEN ELSE END MODE KEY ORDER BY LOOKBACK TYPE PARAMS
+OPTIONS FROM TO AS SELECT WITH UPSERT APPEND CSV a b 1 2.5 1L 'x' "y" `z` ; ;; ( ) [ ] { } {% {# #} , . : :: :p = ==
+<> < -- /* */ /*+ ' " ` $ ${ ${x} ${y|d} ${bad ${} {"path":"a"} {"a":1} é
+"""
+WORDS = [*KEYWORDS.split(), "\\", "\n", "\r\n", "\t", "\x00", "\ufeff", "\U0001f600", " "]
 
 VALUES = st.one_of(
     st.text(max_size=10), st.sampled_from(["'", '"', "`", ";", "/*", "--", "a;b", "${x}", "}", "\\", ""])

@@ -111,7 +111,9 @@ def test_a_value_in_sql_quotes_cannot_move_the_destination() -> None:
 
 def test_a_secret_is_not_shown_in_an_error() -> None:
     secret = "hunter2"
-    text = "LOAD a FROM s ${pw};\nIF ${pw} THEN LOAD b FROM s; END IF;\nCHECK c AS ${pw};\nSOURCE x TYPE CSV PARAMS {${pw}};"
+    text = (
+        "LOAD a FROM s ${pw}; IF ${pw} THEN LOAD b FROM s; END IF; CHECK c AS ${pw}; SOURCE x TYPE CSV PARAMS {${pw}};"
+    )
     program = parse(text, variables=Variables(environment={"pw": secret}))
     assert len(program.diagnostics) == 4
     assert all(secret not in d.render() for d in program.diagnostics)

@@ -9,6 +9,7 @@ from lockgate.language.statements import CheckStep
 
 
 def read_check(cursor: Cursor) -> CheckStep:
+    """Read what follows CHECK."""
     place = cursor.start_place
     name_place = cursor.place()
     quoted = cursor.current is not None and cursor.current.kind == "string"

@@ -10,6 +10,7 @@ from lockgate.modes import TABLE_MODES
 
 
 def read_create_table(cursor: Cursor) -> CreateTableStep:
+    """Read what follows CREATE."""
     place = cursor.start_place
     or_replace = cursor.accept("OR", "REPLACE")
     cursor.expect("TABLE")

@@ -16,6 +16,7 @@ _DEPTH = {"(": 1, "[": 1, "{": 1, ")": -1, "]": -1, "}": -1}
 
 
 def read_export(cursor: Cursor) -> ExportStep:
+    """Read what follows EXPORT."""
     place = cursor.start_place
     begin, first = cursor.end, cursor.index
     target = _find_to(cursor)

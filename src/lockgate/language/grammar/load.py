@@ -9,6 +9,7 @@ from lockgate.modes import EXPORT_MODES
 
 
 def read_load(cursor: Cursor) -> LoadStep:
+    """Read what follows LOAD."""
     place = cursor.start_place
     table = cursor.name("the name of the table")
     cursor.expect("FROM")

@@ -8,6 +8,7 @@ from lockgate.language.statements import SourceStep
 
 
 def read_source(cursor: Cursor) -> SourceStep:
+    """Read what follows SOURCE."""
     place = cursor.start_place
     name = cursor.name("the name of the source")
     if cursor.accept("TYPE"):

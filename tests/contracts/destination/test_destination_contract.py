@@ -1,0 +1,216 @@
+"""What every destination promises, on every destination there is."""
+
+from __future__ import annotations
+
+import gzip
+from dataclasses import asdict
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from support.arrow_run import snapshot, staged_rows
+from support.faults import FaultyStorage
+
+from lockgate.destinations import registry
+from lockgate.destinations.protocol import ExportRequest, Prepared
+from lockgate.errors import PublishError, StorageError
+from lockgate.modes import EXPORT_MODES, KEYED_MODES
+from lockgate.storage.local import LocalStorage
+from lockgate.storage.staging import StagingArea
+from lockgate.targets.folder import FolderTarget
+
+FORMS = {
+    "csv": ("out/a.csv", "CSV"),
+    "csv.gz": ("out/a.csv.gz", "CSV"),
+    "json": ("out/a.json", "JSON"),
+    "parquet file": ("out/a.parquet", "PARQUET"),
+    "parquet folder": ("out/a", "PARQUET"),
+}
+
+
+def read_all(project: Path, form: str) -> list[int]:
+    """Every row that a reader of this destination finds, APPENDed files included."""
+    name, _ = FORMS[form]
+    if form == "parquet folder":
+        files = [project / name / f for f in FolderTarget(project / name, LocalStorage()).files()]
+    else:
+        files = sorted((project / "out").glob("a*"))
+    rows: list[int] = []
+    for file in files:
+        if form.startswith("parquet"):
+            rows += pq.read_table(file)["id"].to_pylist()
+        else:
+            data = file.read_bytes()
+            text = (gzip.decompress(data) if form.endswith("gz") else data).decode()
+            rows += [int(x) for x in text.split() if x != "id"]
+    return sorted(rows)
+
+
+@pytest.fixture(params=FORMS)
+def form(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+def prepare(
+    project: Path, form: str, ids: list[int], *, mode: str = "REPLACE", run: str = "r1", storage: LocalStorage | None = None
+) -> Prepared:
+    name, kind = FORMS[form]
+    destination = registry.find(kind)
+    assert destination is not None
+    request = ExportRequest(name, kind, mode, project=project, run=run)
+    assert destination.problems(request) == []
+    place = destination.staging_place(request)
+    area = StagingArea.create(storage or LocalStorage(), place, f"{run}-1")
+    rows = staged_rows(pa.table({"id": ids}), destination.layout(request).shape, area.rows)
+    prepared = destination.stage(request, area, rows)
+    area.seal()
+    area.release()
+    return prepared
+
+
+def publish(prepared: Prepared, storage: LocalStorage | None = None):
+    destination = registry.find(prepared.type)
+    assert destination is not None
+    return destination.publish(prepared, storage or LocalStorage())
+
+
+def discard(prepared: Prepared) -> None:
+    destination = registry.find(prepared.type)
+    assert destination is not None
+    destination.discard(prepared, LocalStorage())
+
+
+def test_staging_shows_nothing_and_publishing_shows_all(tmp_path: Path, form: str) -> None:
+    prepared = prepare(tmp_path, form, [1, 2, 3])
+    assert read_all(tmp_path, form) == []
+    outcome = publish(prepared)
+    discard(prepared)
+    assert read_all(tmp_path, form) == [1, 2, 3]
+    assert outcome.inserted == 3
+    assert prepared.rows == 3
+
+
+def test_replace_replaces(tmp_path: Path, form: str) -> None:
+    for run, ids in (("r1", [1, 2, 3]), ("r2", [9])):
+        prepared = prepare(tmp_path, form, ids, run=run)
+        publish(prepared)
+        discard(prepared)
+    assert read_all(tmp_path, form) == [9]
+
+
+def test_append_adds_and_leaves_the_old_bytes_alone(tmp_path: Path, form: str) -> None:
+    first = prepare(tmp_path, form, [1, 2], mode="APPEND")
+    publish(first)
+    discard(first)
+    before = snapshot(tmp_path)
+    second = prepare(tmp_path, form, [2, 3], mode="APPEND", run="r2")
+    publish(second)
+    discard(second)
+    assert read_all(tmp_path, form) == [1, 2, 2, 3]
+    after = snapshot(tmp_path)
+    assert {name: after[name] for name in before} == before
+
+
+@pytest.mark.parametrize("mode", ["REPLACE", "APPEND"])
+def test_publishing_again_changes_nothing(tmp_path: Path, form: str, mode: str) -> None:
+    prepared = prepare(tmp_path, form, [1, 2], mode=mode)
+    first = publish(prepared)
+    before = snapshot(tmp_path)
+    second = publish(Prepared(**asdict(prepared)))  # as it comes back from the record
+    assert snapshot(tmp_path) == before
+    assert second.inserted == first.inserted
+
+
+def test_publishing_again_does_not_undo_a_later_writer(tmp_path: Path, form: str) -> None:
+    old = prepare(tmp_path, form, [1])
+    publish(old)
+    new = prepare(tmp_path, form, [2], run="r2")
+    publish(new)
+    publish(old)
+    assert read_all(tmp_path, form) == [2]
+
+
+def test_discard_leaves_the_destination_as_it_was(tmp_path: Path, form: str) -> None:
+    prepared = prepare(tmp_path, form, [1])
+    publish(prepared)
+    discard(prepared)
+    before = snapshot(tmp_path)
+    dropped = prepare(tmp_path, form, [2], run="r2")
+    discard(dropped)
+    discard(dropped)
+    assert snapshot(tmp_path) == before
+    with pytest.raises(PublishError, match="is gone"):
+        publish(dropped)
+    assert snapshot(tmp_path) == before
+
+
+def test_a_new_destination_that_is_discarded_leaves_no_folder(tmp_path: Path, form: str) -> None:
+    discard(prepare(tmp_path, form, [1]))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_publish_that_fails_says_whether_the_old_content_stands(tmp_path: Path, form: str) -> None:
+    total = len(_steps(tmp_path / "count", form))
+    for at in range(total):
+        project = tmp_path / str(at)
+        old = prepare(project, form, [1])
+        publish(old)
+        discard(old)
+        new = prepare(project, form, [2], run="r2")
+        with pytest.raises(StorageError):
+            publish(new, FaultyStorage(at, "EIO"))
+        destination = registry.find(new.type)
+        assert destination is not None
+        if destination.is_decided(new):
+            publish(new)
+            assert read_all(project, form) == [2]
+        else:
+            assert read_all(project, form) == [1]
+            discard(new)
+            assert read_all(project, form) == [1]
+
+
+def _steps(project: Path, form: str) -> list[tuple[str, Path]]:
+    old = prepare(project, form, [1])
+    publish(old)
+    discard(old)
+    storage = FaultyStorage()
+    publish(prepare(project, form, [2], run="r2"), storage)
+    return storage.steps
+
+
+@pytest.mark.parametrize("mode", EXPORT_MODES)
+def test_every_mode_is_taken_or_refused_before_anything_runs(tmp_path: Path, form: str, mode: str) -> None:
+    name, kind = FORMS[form]
+    destination = registry.find(kind)
+    assert destination is not None
+    keys = ("id",) if mode in KEYED_MODES else ()
+    complaints = destination.problems(ExportRequest(name, kind, mode, keys=keys, project=tmp_path))
+    assert [c.about for c in complaints] == (["mode"] if mode in KEYED_MODES else [])
+    assert all(c.hint for c in complaints)
+
+
+@pytest.mark.parametrize(
+    ("destination", "options", "about"),
+    [
+        ("", {}, "destination"),
+        ("out/\0", {}, "destination"),
+        ("s3://bucket/x", {}, "destination"),
+        ("file:///etc/x", {}, "destination"),
+        ("out/x", {"compresion": "gzip"}, "options"),
+        ("out/x", {"compression": "rot13"}, "options"),
+        ("out/x", {"compression": 7}, "options"),
+    ],
+)
+@pytest.mark.parametrize("kind", registry.types())
+def test_bad_requests_are_refused(tmp_path: Path, kind: str, destination: str, options: dict, about: str) -> None:
+    found = registry.find(kind)
+    assert found is not None
+    complaints = found.problems(ExportRequest(destination, kind, "REPLACE", options, project=tmp_path))
+    assert about in [c.about for c in complaints]
+
+
+def test_unknown_types_are_not_found() -> None:
+    assert registry.find("NOPE") is None
+    assert registry.types() == ("CSV", "JSON", "PARQUET")
