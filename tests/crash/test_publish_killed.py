@@ -8,14 +8,14 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from support.arrow_run import arrow_run, export, snapshot
-from support.faults import FaultyStorage, run_in_child, was_killed
 
 from lockgate.errors import LockgateError, ResumeError
 from lockgate.running.progress import Silent
 from lockgate.running.settle import resume
 from lockgate.running.state import RunState
 from lockgate.storage.local import LocalStorage
+from support.arrow_run import arrow_run, export, snapshot
+from support.faults import FaultyStorage, run_in_child, was_killed
 
 RUN = "2026-01-01T00-00-00-aaaa"
 OLD = pa.table({"id": [1, 2, 3]})

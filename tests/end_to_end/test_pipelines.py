@@ -6,22 +6,24 @@ import json
 import os
 from datetime import UTC, date, datetime
 from decimal import Decimal
-from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from support.arrow_run import snapshot
-from support.leftovers import leftovers
 
 import lockgate
+from lockgate.running.session import RUN_SETTINGS
+from support.arrow_run import snapshot
+from support.leftovers import leftovers
 
 ROWS = "SELECT * FROM VALUES (1, 'a'), (2, 'b'), (3, NULL) AS t(id, name)"
 
 
 def test_a_pipeline_with_all_source_types_and_exports(run_sql, project):
     (project / "users.csv").write_text('id,name\n1,"Müller, A"\n2,\n')
-    (project / "orders.jsonl").write_text('{"user": 1, "amount": 5}\n{"user": 2, "amount": 7}\n{"user": 1, "amount": 1}\n')
+    (project / "orders.jsonl").write_text(
+        '{"user": 1, "amount": 5}\n{"user": 2, "amount": 7}\n{"user": 1, "amount": 1}\n'
+    )
     pq.write_table(pa.table({"id": [1, 2], "country": ["DE", "FI"]}), project / "countries.parquet")
     result = run_sql(
         """
@@ -57,16 +59,14 @@ def test_a_pipeline_with_all_source_types_and_exports(run_sql, project):
 
 
 def test_the_third_of_three_exports_fails_at_stage_and_the_others_stay(run_sql, project):
-    good = f"""
-        EXPORT {ROWS} TO "out/a.csv" TYPE CSV MODE REPLACE;
-        EXPORT {ROWS} TO "out/b" TYPE PARQUET MODE REPLACE;
-        EXPORT {ROWS} TO "out/c.json" TYPE JSON MODE REPLACE;"""
-    run_sql(good)
+    text = """
+        EXPORT {0} TO "out/a.csv" TYPE CSV MODE REPLACE;
+        EXPORT {0} TO "out/b" TYPE PARQUET MODE REPLACE;
+        EXPORT {1} TO "out/c.json" TYPE JSON MODE REPLACE;"""
+    run_sql(text.format(ROWS, ROWS))
     before = snapshot(project / "out")
     with pytest.raises(lockgate.QueryError) as caught:
-        run_sql(good.replace("SELECT *", "SELECT id, 'new' AS name").replace(
-            "EXPORT SELECT id, 'new' AS name FROM VALUES (1, 'a'), (2, 'b'), (3, NULL) AS t(id, name) TO \"out/c.json\"",
-            "EXPORT SELECT CAST(name AS INT) AS broken FROM VALUES ('x') AS t(name) TO \"out/c.json\""))  # fmt: skip
+        run_sql(text.format("SELECT 4 AS id", "SELECT CAST(name AS INT) AS broken FROM VALUES ('x') AS t(name)"))
     assert snapshot(project / "out") == before
     assert "CAST_INVALID_INPUT" in caught.value.render()
     assert "pipeline.sql:4:" in caught.value.render()
@@ -240,9 +240,9 @@ def test_redefined_and_appended_tables(run_sql, project):
     assert (project / "out/last.csv").read_text() == "id\n11\n12\n99\n"
 
 
-def test_the_session_is_left_as_it_was_found(run_sql, project, spark):
+def test_the_session_is_left_as_it_was_found(run_sql, spark):
     spark.range(1).createOrReplaceTempView("mine")
-    settings = {k: spark.conf.get(k) for k in ("spark.sql.variable.substitute", "spark.sql.parquet.outputTimestampType")}
+    settings = {k: spark.conf.get(k) for k in RUN_SETTINGS}
     before = [t.name for t in spark.catalog.listTables()]
     run_sql('CREATE TABLE theirs AS SELECT 1 AS id; EXPORT theirs TO "out/x.csv" TYPE CSV MODE REPLACE;')
     assert [t.name for t in spark.catalog.listTables()] == before
@@ -329,13 +329,13 @@ def test_replace_of_a_folder_keeps_what_is_not_data(run_sql, project):
     run_sql(f'EXPORT {ROWS} TO "out/p" TYPE PARQUET OPTIONS {{"partition_by": ["name"]}} MODE REPLACE;')
     (project / "out/p/README.txt").write_text("keep me")
     (project / "out/p/_notes.parquet").write_text("hidden, so not data")
-    old = {p for p in (project / "out/p").rglob("part-*.parquet")}
+    old = set((project / "out/p").rglob("part-*.parquet"))
     run_sql('EXPORT SELECT 7 AS id TO "out/p" TYPE PARQUET MODE REPLACE;')
     assert not any(p.exists() for p in old)
     assert not (project / "out/p/name=a").exists()
     assert (project / "out/p/README.txt").read_text() == "keep me"
     assert (project / "out/p/_notes.parquet").exists()
-    data = [f for f in (project / "out/p").glob("part-*.parquet")]
+    data = list((project / "out/p").glob("part-*.parquet"))
     assert [pq.read_table(f)["id"].to_pylist() for f in data] == [[7]]
 
 

@@ -52,7 +52,7 @@ def test_csv_null_is_empty_and_an_empty_string_is_quoted(run_sql, project):
     ],
     ids=lambda o: ",".join(o) or "defaults",
 )
-def test_csv_round_trip_through_our_own_source(run_sql, project, spark, options):
+def test_csv_round_trip_through_our_own_source(run_sql, project, options):
     name = "a.csv.gz" if options.get("compression") else "a.csv"
     read = {k: v for k, v in options.items() if k != "compression"}
     read |= {"path": f"out/{name}", "schema": "id INT, a STRING, b STRING"}

@@ -44,7 +44,7 @@ def run_in_child(action: Callable[[], None]) -> int:
     if child == 0:
         try:
             action()
-        except BaseException:  # noqa: BLE001 - the child must never return into pytest
+        except BaseException:
             import traceback
 
             traceback.print_exc()

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from lockgate.cli.console import DEBUG, JSON, PIPELINE, PROFILE, VAR, errors_shown, print_json, variables
+from lockgate.cli.tables import print_table
 from lockgate.config import load_project
 
 
@@ -26,13 +27,5 @@ def plan(pipeline: Path, var: tuple[str, ...], profile: str | None, json: bool, 
         if json:
             print_json(to_json(made))
             return
-        from rich.console import Console
-        from rich.table import Table
-
-        table = Table(title=f"plan of {made.pipeline}", title_justify="left", box=None, header_style="bold")
         heading, *rows = to_rows(made)
-        for name in heading:
-            table.add_column(name, overflow="fold")
-        for row in rows:
-            table.add_row(*row)
-        Console().print(table)
+        print_table(heading, rows, title=f"plan of {made.pipeline}")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from lockgate.cli.console import DEBUG, JSON, errors_shown, print_json
+from lockgate.cli.tables import print_table
 from lockgate.config import load_project
 from lockgate.errors import ConfigError
 
@@ -33,7 +34,9 @@ def runs(run: str | None, limit: int, json: bool, debug: bool) -> None:
             elif not records:
                 click.echo("no runs yet")
             else:
-                _table([_line(r, state) for r in records])
+                lines = [_line(r, state) for r in records]
+                rows = [[str(v) if v is not None else "-" for v in line.values()] for line in lines]
+                print_table([name.replace("_", " ") for name in lines[0]], rows)
             return
         record = state.run(run)
         if record is None:
@@ -94,15 +97,3 @@ def _line(record: RunRecord, state: RunState) -> dict[str, str | int | None]:
         "finished": record.finished,
         "exit_code": record.exit_code,
     }
-
-
-def _table(lines: list[dict[str, str | int | None]]) -> None:
-    from rich.console import Console
-    from rich.table import Table
-
-    table = Table(box=None, header_style="bold")
-    for name in lines[0]:
-        table.add_column(name.replace("_", " "), overflow="fold")
-    for line in lines:
-        table.add_row(*[str(value) if value is not None else "-" for value in line.values()])
-    Console().print(table)

@@ -277,4 +277,4 @@ class PipelineRun:
             self._steps[number].seconds = round(self._steps[number].seconds + time.perf_counter() - began, 3)
 
     def _now(self) -> str:
-        return self.clock().isoformat(timespec="milliseconds")
+        return self.clock().isoformat(timespec="seconds")

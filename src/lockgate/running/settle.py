@@ -128,4 +128,4 @@ def stored_result(record: RunRecord, state: RunState) -> RunResult:
 
 
 def _now(clock: Clock) -> str:
-    return clock().isoformat(timespec="milliseconds")
+    return clock().isoformat(timespec="seconds")

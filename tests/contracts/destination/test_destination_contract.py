@@ -9,8 +9,6 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from support.arrow_run import snapshot, staged_rows
-from support.faults import FaultyStorage
 
 from lockgate.destinations import registry
 from lockgate.destinations.protocol import ExportRequest, Prepared
@@ -19,6 +17,8 @@ from lockgate.modes import EXPORT_MODES, KEYED_MODES
 from lockgate.storage.local import LocalStorage
 from lockgate.storage.staging import StagingArea
 from lockgate.targets.folder import FolderTarget
+from support.arrow_run import snapshot, staged_rows
+from support.faults import FaultyStorage
 
 FORMS = {
     "csv": ("out/a.csv", "CSV"),
@@ -53,7 +53,13 @@ def form(request: pytest.FixtureRequest) -> str:
 
 
 def prepare(
-    project: Path, form: str, ids: list[int], *, mode: str = "REPLACE", run: str = "r1", storage: LocalStorage | None = None
+    project: Path,
+    form: str,
+    ids: list[int],
+    *,
+    mode: str = "REPLACE",
+    run: str = "r1",
+    storage: LocalStorage | None = None,
 ) -> Prepared:
     name, kind = FORMS[form]
     destination = registry.find(kind)

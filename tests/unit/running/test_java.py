@@ -66,7 +66,7 @@ def test_the_launcher_is_removed_with_the_process() -> None:
 
 def test_neither_is_one_clear_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fake_java(tmp_path / "old", "11.0.2")
-    monkeypatch.setattr(java, "find_spec", lambda name: None)  # as where the extra is not installed
+    monkeypatch.setattr(java, "find_spec", lambda _name: None)  # as where the extra is not installed
     with pytest.raises(JavaNotFound) as caught:
         find_java({"JAVA_HOME": str(tmp_path / "old"), "PATH": ""})
     assert "Java 17 or newer" in caught.value.message

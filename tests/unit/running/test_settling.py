@@ -9,15 +9,15 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from support.arrow_run import arrow_run, export, snapshot
-from support.faults import FaultyStorage, run_in_child, was_killed
-from support.leftovers import leftovers
 
 from lockgate.errors import PartialPublish, ResumeError, StateError
 from lockgate.running.progress import Silent
 from lockgate.running.settle import resume
 from lockgate.running.state import RunState
 from lockgate.storage.local import LocalStorage
+from support.arrow_run import arrow_run, export, snapshot
+from support.faults import FaultyStorage, run_in_child, was_killed
+from support.leftovers import leftovers
 
 FIRST, SECOND = "2026-01-01T00-00-00-aaaa", "2026-01-02T00-00-00-bbbb"
 ONE = pa.table({"id": [1]})

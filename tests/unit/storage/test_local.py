@@ -4,10 +4,10 @@ import os
 from pathlib import Path
 
 import pytest
-from support.faults import FaultyStorage
 
 from lockgate.errors import StorageError
 from lockgate.storage.local import LocalStorage
+from support.faults import FaultyStorage
 
 
 def test_a_new_file_is_synced_before_create_returns(tmp_path: Path) -> None:

@@ -4,12 +4,12 @@ import os
 from pathlib import Path
 
 import pytest
-from support.faults import run_in_child, was_killed
 
 from lockgate.errors import DatasetBusy
 from lockgate.storage.local import LocalStorage
 from lockgate.storage.locks import FileLock, is_held
 from lockgate.storage.staging import StagingArea, areas, sweep
+from support.faults import run_in_child, was_killed
 
 
 def killed_with_an_area(folder: Path, *, sealed: bool = False) -> None:

@@ -66,7 +66,11 @@ def test_a_journal_that_misses_its_files_changes_nothing_more(root: Path) -> Non
 
 @pytest.mark.parametrize("evil", ["../outside.parquet", "/etc/passwd", "a/../../b", "", "a\0b"])
 def test_a_journal_cannot_reach_out_of_its_folder(root: Path, evil: str) -> None:
-    for change in (Change("x", ".s", (("a", evil),)), Change("x", ".s", ((evil, "a"),)), Change("x", ".s", (), (evil,))):
+    for change in (
+        Change("x", ".s", (("a", evil),)),
+        Change("x", ".s", ((evil, "a"),)),
+        Change("x", ".s", (), (evil,)),
+    ):
         journal.write(LocalStorage(), root, change)
         with pytest.raises(JournalError, match="cannot be used"):
             recover(root)
@@ -76,7 +80,7 @@ def test_a_journal_cannot_reach_out_of_its_folder(root: Path, evil: str) -> None
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"body": {}, "sha256": "x"}', "null"])
 def test_a_torn_or_foreign_journal_is_refused_and_kept(root: Path, text: str) -> None:
     (root / JOURNAL_NAME).write_text(text)
-    with pytest.raises(JournalError, match="nothing was changed|cannot be used"):
+    with pytest.raises(JournalError, match="cannot be used"):
         recover(root)
     assert (root / JOURNAL_NAME).read_text() == text
     assert data(root) == {"old.parquet": "old"}
