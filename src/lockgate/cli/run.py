@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import logging
 import signal
 import sys
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from lockgate.cli.console import DEBUG, JSON, PIPELINE, PROFILE, VAR, errors_shown, message, print_json, variables
 from lockgate.config import load_project
-from lockgate.errors import ConfigError, LockgateError
+from lockgate.errors import ConfigError, LockgateError, PartialPublish, RunError
 
 if TYPE_CHECKING:
+    from lockgate.running.pipeline import PipelineRun
     from lockgate.running.result import RunResult
 
 
@@ -39,14 +41,15 @@ def run(
 ) -> None:
     """Run a pipeline: all its results become visible, or none does."""
     signal.signal(signal.SIGTERM, _interrupt)
+    if not debug:
+        # py4j logs tracebacks on the root logger when its socket is interrupted; our message says what happened.
+        logging.getLogger().addHandler(logging.NullHandler())
     with errors_shown(debug):
         if master and remote:
             raise ConfigError("--master and --remote exclude each other", hint="give one of them")
         try:
-            result = _run(pipeline, var, profile, master, remote, supersede, json, debug)
-        except KeyboardInterrupt:
-            click.echo("interrupted; `lockgate runs` says what is in place", err=True)
-            raise SystemExit(130) from None
+            ready = _ready(pipeline, variables(var), profile, master, remote, supersede, json, debug)
+            result = _execute(ready)
         except LockgateError as error:
             if not json:
                 raise
@@ -58,18 +61,17 @@ def run(
         summary(result)
 
 
-def _run(
+def _ready(
     pipeline: Path,
-    var: tuple[str, ...],
+    values: dict[str, Any],
     profile: str | None,
     master: str | None,
     remote: str | None,
     supersede: bool,
     json: bool,
     debug: bool,
-) -> RunResult:
+) -> PipelineRun:
     project = load_project(profile=profile)
-    values = variables(var)
     from lockgate.cli.progress import make_progress
     from lockgate.running.entry import make_run, spark_settings
 
@@ -81,7 +83,21 @@ def _run(
         progress=make_progress(quiet=json),
         debug=debug,
         supersede=supersede,
-    ).execute()
+    )
+
+
+def _execute(ready: PipelineRun) -> RunResult:
+    """Run it; Ctrl-C is an error like any other, since the run has cleaned up or kept what `resume` needs."""
+    try:
+        return ready.execute()
+    except KeyboardInterrupt:
+        stopped: LockgateError
+        if ready.result.status == "partial":
+            stopped = PartialPublish("interrupted while publishing", hint=f"run `lockgate resume {ready.run}`")
+        else:
+            stopped = RunError("interrupted", in_place="nothing was published; every destination is as it was")
+        stopped.result = ready.result
+        raise stopped from None
 
 
 def _print_failure(pipeline: Path, error: LockgateError, debug: bool) -> None:

@@ -24,6 +24,7 @@ from lockgate.running.result import ExportResult, RunResult, StepResult
 from lockgate.running.session import run_settings
 from lockgate.running.settle import discard_staged, settle_previous
 from lockgate.running.sources import find_missing
+from lockgate.running.spark_errors import spark_message
 from lockgate.running.stage import bring_home, stage_rows
 from lockgate.running.state import RunState
 from lockgate.storage.local import LocalStorage
@@ -92,8 +93,10 @@ class PipelineRun:
                 if ending is error:
                     raise
                 raise ending from error
-            except BaseException as error:  # Ctrl-C among them: clean up, say what is in place, then pass it on
-                self._failed(RunError(f"{type(error).__name__}: {error}" if str(error) else type(error).__name__))
+            except Exception as error:  # Spark's, outside of any statement, or a mistake of ours
+                raise self._failed(_unexpected(error)) from error
+            except BaseException:  # Ctrl-C: clean up, then pass it on
+                self._failed(RunError("interrupted"))
                 raise
             self._finish("published", 0, None)
         return self.result
@@ -278,3 +281,11 @@ class PipelineRun:
 
     def _now(self) -> str:
         return self.clock().isoformat(timespec="seconds")
+
+
+def _unexpected(error: Exception) -> RunError:
+    return RunError(
+        f"the run failed unexpectedly: {type(error).__name__}: {spark_message(error)}",
+        in_place="nothing was published; every destination is as it was",
+        hint="--debug shows Spark's log and the traceback",
+    )
