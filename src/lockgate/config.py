@@ -139,8 +139,8 @@ def _read_profile(path: Path, name: str, raw: Mapping[str, Any], environment: Ma
         staging=_expand(path, _text(path, f"{where}.staging", raw.get("staging", "")), environment),
         spark=SparkSettings(
             master=_expand(path, _text(path, f"{where}.spark.master", spark.get("master", "local[*]")), environment),
-            remote=_expand(path, spark["remote"], environment) if spark.get("remote") else None,
-            conf={key: _spark_value(value) for key, value in conf.items()},
+            remote=_expand(path, _text(path, f"{where}.spark.remote", spark.get("remote", "")), environment) or None,
+            conf={key: _expand(path, _spark_value(value), environment) for key, value in conf.items()},
         ),
         variables=dict(_table(path, f"{where}.variables", raw.get("variables", {}))),
         connections=_connections(path, where, raw.get("connections", {}), environment),

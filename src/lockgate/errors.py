@@ -11,6 +11,7 @@
     │   ├── FunctionError             a Python function under functions/ could not be loaded
     │   ├── StageError                the rows of an export could not be staged
     │   ├── CheckFailed               exit 4: a CHECK found rows
+    │   ├── PreviousRunUnfinished     exit 3: an interrupted run of this pipeline must be finished first
     │   ├── PublishError              nothing was published
     │   ├── PartialPublish            exit 3: some exports are published, `lockgate resume` finishes
     │   └── ResumeError               this run cannot be resumed
@@ -108,6 +109,10 @@ class StageError(RunError):
 
 class CheckFailed(RunError):
     exit_code = 4
+
+
+class PreviousRunUnfinished(RunError):
+    exit_code = 3
 
 
 class PublishError(RunError):

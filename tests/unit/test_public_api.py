@@ -10,9 +10,9 @@ from lockgate import errors
 def test_the_public_names_are_pinned() -> None:
     assert sorted(lockgate.__all__) == [
         "CheckFailed", "ConfigError", "DatasetBusy", "FunctionError", "JavaNotFound", "JournalError", "LockgateError",
-        "PartialPublish", "PipelineError", "PublishError", "QueryError", "RecoveryReport", "ResumeError", "RunError",
-        "RunResult", "SourceError", "SparkUnavailable", "StageError", "StateError", "StorageError", "__version__",
-        "errors", "function", "recover", "run",
+        "PartialPublish", "PipelineError", "PreviousRunUnfinished", "PublishError", "QueryError", "RecoveryReport",
+        "ResumeError", "RunError", "RunResult", "SourceError", "SparkUnavailable", "StageError", "StateError",
+        "StorageError", "__version__", "errors", "function", "recover", "run",
     ]  # fmt: skip
     assert all(getattr(lockgate, name) is not None for name in lockgate.__all__)
 

@@ -18,7 +18,7 @@ from lockgate.config import load_project
 @DEBUG
 def check(pipeline: Path, var: tuple[str, ...], profile: str | None, json: bool, debug: bool) -> None:
     """Parse and validate a pipeline; every error is shown, with its place."""
-    with errors_shown(debug):
+    with errors_shown(debug, json):
         from lockgate.running.load import check_pipeline
 
         found = check_pipeline(pipeline, load_project(profile=profile), variables(var))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -12,6 +13,8 @@ from typing import Any, NoReturn
 import click
 
 from lockgate.errors import ConfigError, LockgateError
+
+_VARIABLE = re.compile(r"[^\W\d]\w*(?:[.-]\w+)*")  # what ${...} can name
 
 # Options that several commands share.
 PIPELINE = click.argument("pipeline", type=click.Path(path_type=Path))
@@ -24,12 +27,32 @@ VAR = click.option(
 
 
 @contextmanager
-def errors_shown(debug: bool) -> Iterator[None]:
-    """Turn our errors into a message and an exit code. With `debug` the traceback comes first."""
+def errors_shown(debug: bool, json: bool = False) -> Iterator[None]:
+    """Turn our errors into a message and an exit code. With `debug` the traceback comes first; with `json` standard
+    output gets the error as an object too."""
     try:
         yield
     except LockgateError as error:
+        if json:
+            print_json(as_json(error))
         fail(error, debug)
+
+
+def as_json(error: LockgateError) -> dict[str, Any]:
+    """A failure in the shape of a run's result, so that a reader of --json needs to know one shape only."""
+    if error.result is not None:
+        return dict(error.result.to_json())
+    status = "invalid" if error.exit_code == 2 else "failed"
+    return {
+        "run": None,
+        "pipeline": None,
+        "status": status,
+        "exit_code": error.exit_code,
+        "steps": [],
+        "exports": [],
+        "checks": [],
+        "error": error.render(),
+    }
 
 
 def fail(error: LockgateError, debug: bool = False) -> NoReturn:
@@ -57,7 +80,7 @@ def variables(pairs: Sequence[str]) -> dict[str, Any]:
     for pair in pairs:
         name, equals, text = pair.partition("=")
         name, _, kind = name.partition(":")
-        if not equals or not name.isidentifier():
+        if not equals or not _VARIABLE.fullmatch(name):
             raise ConfigError(f"--var {pair!r} is not NAME=VALUE", hint="for example --var run_date=2026-01-31")
         found[name] = typed(name, kind, text)
     return found

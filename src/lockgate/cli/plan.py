@@ -19,7 +19,7 @@ from lockgate.config import load_project
 @DEBUG
 def plan(pipeline: Path, var: tuple[str, ...], profile: str | None, json: bool, debug: bool) -> None:
     """Show the steps of a pipeline in the order they run, what each reads, and what is written where and how."""
-    with errors_shown(debug):
+    with errors_shown(debug, json):
         from lockgate.plan.describe import to_json, to_rows
         from lockgate.running.load import load_plan
 

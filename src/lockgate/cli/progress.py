@@ -36,6 +36,9 @@ class PlainProgress:
     def done(self, what: str, detail: str = "") -> None:
         self._print(f"  {what}: {detail or 'done'}")
 
+    def failed(self, what: str, detail: str) -> None:
+        self._print(f"  {what}: FAILED, {detail}")
+
     def note(self, text: str) -> None:
         self._print(f"note: {text}")
 
@@ -83,6 +86,9 @@ class TerminalProgress:
 
     def done(self, what: str, detail: str = "") -> None:
         self._console.print(f"  [green]✓[/green] {_plain(what)}  [dim]{_plain(detail)}[/dim]")
+
+    def failed(self, what: str, detail: str) -> None:
+        self._console.print(f"  [red]✗[/red] {_plain(what)}  [red]{_plain(detail)}[/red]")
 
     def note(self, text: str) -> None:
         self._console.print(f"  [yellow]note:[/yellow] {_plain(text)}")

@@ -17,7 +17,7 @@ from lockgate.errors import ConfigError
 @DEBUG
 def recover(path: Path, json: bool, debug: bool) -> None:
     """Finish or undo an interrupted write, and say what was done."""
-    with errors_shown(debug):
+    with errors_shown(debug, json):
         from lockgate.targets.folder import recover as recover_path
 
         if not path.exists() and not path.parent.is_dir():

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import logging
+import os
 import signal
-import sys
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from lockgate.cli.console import DEBUG, JSON, PIPELINE, PROFILE, VAR, errors_shown, message, print_json, variables
+from lockgate.cli.console import DEBUG, JSON, PIPELINE, PROFILE, VAR, errors_shown, print_json, variables
 from lockgate.config import load_project
 from lockgate.errors import ConfigError, LockgateError, PartialPublish, RunError
 
@@ -44,17 +44,10 @@ def run(
     if not debug:
         # py4j logs tracebacks on the root logger when its socket is interrupted; our message says what happened.
         logging.getLogger().addHandler(logging.NullHandler())
-    with errors_shown(debug):
+    with errors_shown(debug, json):
         if master and remote:
             raise ConfigError("--master and --remote exclude each other", hint="give one of them")
-        try:
-            ready = _ready(pipeline, variables(var), profile, master, remote, supersede, json, debug)
-            result = _execute(ready)
-        except LockgateError as error:
-            if not json:
-                raise
-            _print_failure(pipeline, error, debug)
-            raise SystemExit(error.exit_code) from None
+        result = _execute(_ready(pipeline, variables(var), profile, master, remote, supersede, json, debug))
     if json:
         print_json(result.to_json())
     else:
@@ -100,28 +93,10 @@ def _execute(ready: PipelineRun) -> RunResult:
         raise stopped from None
 
 
-def _print_failure(pipeline: Path, error: LockgateError, debug: bool) -> None:
-    """With --json a failure is a result too: the same object on standard output, the message on standard error."""
-    result = error.result
-    if result is not None:
-        print_json(result.to_json())
-    else:
-        status = "invalid" if error.exit_code == 2 else "failed"
-        print_json(
-            {"run": None, "pipeline": str(pipeline), "status": status, "exit_code": error.exit_code,
-             "steps": [], "exports": [], "checks": [], "error": error.render()}
-        )  # fmt: skip
-    if debug:
-        import traceback
-
-        traceback.print_exception(error, file=sys.stderr)
-    click.echo(message(error), err=True)
-
-
 def summary(result: RunResult) -> None:
     """What was published, one line an export."""
     for export in result.exports:
-        place = export.paths[0] if len(export.paths) == 1 else export.destination
+        place = os.path.relpath(export.paths[0]) if len(export.paths) == 1 else export.destination
         files = "" if len(export.paths) < 2 else f" in {len(export.paths)} files"
         click.echo(f"{export.type} {export.mode} {place}: {export.inserted or 0:,} rows{files}")
     click.echo(f"run {result.run}: {result.status}")

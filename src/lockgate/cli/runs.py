@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 @DEBUG
 def runs(run: str | None, limit: int, json: bool, debug: bool) -> None:
     """List the runs of this project, newest first, or show one."""
-    with errors_shown(debug):
+    with errors_shown(debug, json):
         from lockgate.running.settle import stored_result
         from lockgate.running.state import RunState
 
@@ -63,7 +63,7 @@ def runs(run: str | None, limit: int, json: bool, debug: bool) -> None:
 @DEBUG
 def resume(run: str, json: bool, debug: bool) -> None:
     """Finish publishing a run that was interrupted. Needs no Spark: everything is staged already."""
-    with errors_shown(debug):
+    with errors_shown(debug, json):
         from lockgate.cli.progress import make_progress
         from lockgate.cli.run import summary
         from lockgate.running.pipeline import utc_now

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from lockgate.destinations.options import Option, local_path, option_problems, path_problems
 from lockgate.destinations.parquet_file import COMPRESSION
+from lockgate.destinations.parquet_shape import refuse_other_shape
 from lockgate.destinations.protocol import (
     DEFAULT_MAX_ROWS_PER_FILE,
     Complaint,
@@ -61,6 +62,8 @@ class ParquetFolderDestination:
         root = self.staging_place(request)
         if area.path.parent != root:
             raise StageError(f"{area.path} is not inside {root}")
+        if request.mode == "APPEND":
+            refuse_other_shape(root, rows)
         moves = []
         count = size = 0
         for number, part in enumerate(rows.parts):

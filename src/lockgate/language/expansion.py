@@ -1,7 +1,8 @@
 """Text after its variables were replaced, with the way back from every character to the file.
 
 A variable outside quotes becomes text at once. One inside quotes stays a mask until the statement is parsed and is
-revealed afterwards, so that no value can end the quotes it stands in and change what the statement says.
+revealed afterwards, so that no value can end the quotes of a path, a name or a JSON string and change the statement.
+SQL gets the value as text, quotes or not; a value that must stay a value is a `:parameter`.
 """
 
 from __future__ import annotations

@@ -14,6 +14,7 @@ from sqlglot.errors import ParseError
 # sqlglot's parser is compiled and overruns the C stack on text that is nested some thousand deep.
 MAX_NESTING = 200
 
+_CLASS = re.compile(r"<class '[\w.]*?(\w+)'>")  # sqlglot names its own classes in messages
 _TABLE = re.compile(r"TABLE(?=[\s`])", re.IGNORECASE)
 
 
@@ -64,7 +65,7 @@ def _nesting(text: str) -> int:
 
 def _first(error: ParseError, text: str) -> tuple[str, int]:
     detail = error.errors[0] if error.errors else {}
-    message = str(detail.get("description") or "cannot be parsed")
+    message = _CLASS.sub(lambda match: match[1], str(detail.get("description") or "cannot be parsed"))
     near = str(detail.get("highlight") or "")
     lines = text.split("\n")
     line = min(max(int(detail.get("line") or 1), 1), len(lines))

@@ -78,5 +78,6 @@ def _collisions(exports: list[ExportStep]) -> Iterator[Diagnostic]:
                 break
 
 
-def _target(export: ExportStep) -> tuple[str, str]:
-    return export.connector_type, posixpath.normpath(export.destination_uri)
+def _target(export: ExportStep) -> str:
+    """Where an export goes, whatever its type: two types at one path overwrite each other too."""
+    return posixpath.normpath(export.destination_uri)

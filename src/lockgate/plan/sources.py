@@ -38,7 +38,12 @@ def _problems(source: SourceStep, connections: Mapping[str, str]) -> Iterator[Di
         message = f"the profile has no connection {source.connection}"
         yield Diagnostic(source.type_place, "unknown-connection", message, hint)
         return
-    type_name = (source.connector_type or connections[source.connection or ""]).upper()
+    if source.connection is not None:
+        kind = connections[source.connection].upper()
+        message = f"connection {source.connection} has the type {kind}, which this version cannot read from"
+        yield Diagnostic(source.type_place, "unknown-type", message, "files are read with TYPE CSV, JSON or PARQUET")
+        return
+    type_name = str(source.connector_type).upper()
     parameters = SOURCE_TYPES.get(type_name)
     if parameters is None:
         yield _unknown_type(source, type_name)
@@ -48,9 +53,6 @@ def _problems(source: SourceStep, connections: Mapping[str, str]) -> Iterator[Di
 
 def _unknown_type(source: SourceStep, type_name: str) -> Diagnostic:
     types = ", ".join(SOURCE_TYPES)
-    if source.connection is not None:
-        message = f"connection {source.connection} has the type {type_name}, which this version cannot read from"
-        return Diagnostic(source.type_place, "unknown-type", message, f"it can read {types}")
     near = did_you_mean(type_name, SOURCE_TYPES)
     hint = f"{near} ({types})" if near else f"there are {types}"
     return Diagnostic(source.type_place, "unknown-type", f"there is no source type {type_name}", hint)

@@ -15,22 +15,25 @@ SHOWN = 5
 
 def run_check(name: str, frame: DataFrame) -> CheckResult:
     """Look for rows; count them all only when there are more than are shown."""
-    found = frame.limit(SHOWN + 1).collect()
-    count = len(found) if len(found) <= SHOWN else frame.count()
-    examples = [{c: _shown(v) for c, v in zip(frame.columns, row, strict=True)} for row in found[:SHOWN]]
-    return CheckResult(name, passed=not found, failing_rows=count, examples=examples)
+    first = frame.limit(SHOWN + 1).collect()
+    count = len(first) if len(first) <= SHOWN else frame.count()
+    examples = [{c: _shown(v) for c, v in zip(frame.columns, row, strict=True)} for row in first[:SHOWN]]
+    return CheckResult(name, passed=not first, failing_rows=count, examples=examples)
 
 
 def failure(failed: list[CheckResult]) -> CheckFailed:
     """One error for all failed checks, with the first rows of each."""
     lines = []
     for check in failed:
-        rows = "row" if check.failing_rows == 1 else "rows"
-        lines.append(f'CHECK "{check.name}" found {check.failing_rows} {rows}:')
+        lines.append(f'CHECK "{check.name}" {found(check)}:')
         lines += ["  " + ", ".join(f"{c}={v}" for c, v in example.items()) for example in check.examples]
         if check.failing_rows > len(check.examples):
             lines.append(f"  ... and {check.failing_rows - len(check.examples)} more")
     return CheckFailed("\n".join(lines), in_place="nothing was published; every destination is as it was")
+
+
+def found(check: CheckResult) -> str:
+    return f"found {check.failing_rows:,} row{'' if check.failing_rows == 1 else 's'}"
 
 
 def _shown(value: object) -> str:

@@ -3,7 +3,6 @@ before the first row is staged."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +18,7 @@ from lockgate.language.statements import (
     Sql,
 )
 from lockgate.plan.steps import Plan, Step
+from lockgate.running.session import quietly
 from lockgate.running.sources import read_source
 from lockgate.running.spark_errors import query_error, spark_message
 
@@ -48,9 +48,9 @@ class Frames:
 
     def __exit__(self, *_: object) -> None:
         for frame in self._kept:
-            _quietly(frame.unpersist)
+            quietly(frame.unpersist)
         for view in self._views:
-            _quietly(self.session.catalog.dropTempView, view)
+            quietly(self.session.catalog.dropTempView, view)
 
     def _refuse_to_shadow(self) -> None:
         """A session that a caller gave may hold views of its own, which a table of the pipeline must not replace."""
@@ -129,11 +129,3 @@ class Frames:
     @staticmethod
     def _view(name: str, frame: DataFrame) -> None:
         frame.createOrReplaceTempView(quoted(name))
-
-
-def _quietly(action: Callable[..., object], *arguments: object) -> None:
-    """Cleaning up a session that may be gone by now must not hide why it is gone."""
-    try:
-        action(*arguments)
-    except Exception:
-        return

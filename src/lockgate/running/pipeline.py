@@ -15,20 +15,20 @@ from lockgate.destinations.protocol import Destination, ExportRequest, Prepared
 from lockgate.errors import CheckFailed, LockgateError, PartialPublish, PublishError, RunError, StageError
 from lockgate.language.statements import ExportStep, SourceStep
 from lockgate.plan.steps import Plan, Step
-from lockgate.running.checks import failure, run_check
+from lockgate.running.checks import failure, found, run_check
 from lockgate.running.frames import Frames
 from lockgate.running.progress import Progress, Silent
 from lockgate.running.publish import publish_exports
-from lockgate.running.python_functions import register_functions
+from lockgate.running.python_functions import forget_functions, register_functions
 from lockgate.running.result import ExportResult, RunResult, StepResult
 from lockgate.running.session import run_settings
 from lockgate.running.settle import discard_staged, settle_previous
-from lockgate.running.sources import find_missing
+from lockgate.running.sources import find_missing, recover_folders
 from lockgate.running.spark_errors import spark_message
 from lockgate.running.stage import bring_home, stage_rows
 from lockgate.running.state import RunState
 from lockgate.storage.local import LocalStorage
-from lockgate.storage.staging import StagingArea, area_path, sweep
+from lockgate.storage.staging import PREFIX, StagingArea, area_path, sweep
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -81,11 +81,11 @@ class PipelineRun:
         with self.state.run_lock(self.run) as lock:
             lock.try_acquire()
             try:
+                self.state.begin(self.run, self.plan.pipeline, self.project.profile.name, self._now())
                 settle_previous(
                     self.plan.pipeline, self.run, self.state, self.storage, self.progress, self.clock,
                     supersede=self.supersede,
                 )  # fmt: skip
-                self.state.begin(self.run, self.plan.pipeline, self.project.profile.name, self._now())
                 self._stage_and_check()
                 self._publish()
             except LockgateError as error:
@@ -131,13 +131,14 @@ class PipelineRun:
         for step in self.plan.steps:
             if self.local and isinstance(step.statement, SourceStep):
                 find_missing(step.statement, self.project.root)
+                recover_folders(step.statement, self.project.root)
         for export in self._exports:  # first of all: a folder that cannot be written is found before hours of work
             self._make_area(export)
         with self.progress.working("starting Spark"):
             session = self.open_session()
         with ExitStack() as stack:
             stack.enter_context(run_settings(session))
-            register_functions(session, self.project.root)
+            stack.callback(forget_functions, session, register_functions(session, self.project.root))
             frames = stack.enter_context(Frames(session, self.plan, self.project.root, self.run))
             for number, step in enumerate(self.plan.steps):
                 with self._timed(number):
@@ -160,18 +161,14 @@ class PipelineRun:
 
     def _stage(self, export: _Export, frames: Frames) -> None:
         assert export.area is not None
-        elsewhere = self.project.profile.staging
-        target = export.area.rows
-        if elsewhere:
-            outside = self.project.root / elsewhere
-            self.storage.make_folders(outside)
-            target = outside / f"{export.area.path.name}"
         try:
-            with self.progress.working(f"staging {export.result.name}", watch=target):
-                rows = stage_rows(frames.result(export.step_number), export.destination.layout(export.request), target)
-                if elsewhere:
-                    rows = bring_home(self.storage, rows, export.area.rows)
-                export.prepared = export.destination.stage(export.request, export.area, rows)
+            with self._rows_area(export.area) as spark_area:
+                with self.progress.working(f"staging {export.result.name}", watch=spark_area.rows):
+                    layout = export.destination.layout(export.request)
+                    rows = stage_rows(frames.result(export.step_number), layout, spark_area.rows, self.storage)
+                    if spark_area is not export.area:
+                        rows = bring_home(self.storage, rows, export.area.rows)
+                    export.prepared = export.destination.stage(export.request, export.area, rows)
         except StageError as error:
             raise StageError(
                 f"{export.statement.place}: {error.message}", in_place=error.in_place, hint=error.hint
@@ -180,14 +177,25 @@ class PipelineRun:
             raise
         except Exception as error:  # Spark's, from computing or writing the rows
             raise frames.explain(error, export.step) from error
-        finally:
-            if elsewhere:
-                self.storage.remove_tree(target)
         self.state.export_staged(self.run, export.number, export.prepared)
         export.result.status = "staged"
         export.result.rows = self._steps[export.step_number].rows = export.prepared.rows
         self._steps[export.step_number].status = "staged"
         self.progress.done(export.result.name, f"{export.prepared.rows:,} rows, {export.prepared.bytes:,} bytes staged")
+
+    @contextmanager
+    def _rows_area(self, area: StagingArea) -> Iterator[StagingArea]:
+        """Where Spark writes: the export's own area, or one in the profile's `staging` folder that goes again."""
+        if not self.project.profile.staging:
+            yield area
+            return
+        folder = self.project.root / self.project.profile.staging
+        sweep(self.storage, folder)
+        outside = StagingArea.create(self.storage, folder, area.path.name.removeprefix(PREFIX))
+        try:
+            yield outside
+        finally:
+            outside.discard()
 
     def _check(self, frames: Frames) -> None:
         for number, step in enumerate(self.plan.steps):
@@ -201,7 +209,10 @@ class PipelineRun:
             self.result.checks.append(check)
             self._steps[number].rows = check.failing_rows
             self._steps[number].status = "passed" if check.passed else "failed"
-            self.progress.done(step.name, "passed" if check.passed else f"{check.failing_rows:,} rows found")
+            if check.passed:
+                self.progress.done(step.name, "passed")
+            else:
+                self.progress.failed(step.name, found(check))
         failed = [check for check in self.result.checks if not check.passed]
         if failed:
             raise failure(failed)

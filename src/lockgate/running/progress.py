@@ -18,6 +18,9 @@ class Progress(Protocol):
     def done(self, what: str, detail: str = "") -> None:
         """One piece of work is finished."""
 
+    def failed(self, what: str, detail: str) -> None:
+        """One piece of work has found what must not be."""
+
     def note(self, text: str) -> None:
         """Something the user should know that is not an error."""
 
@@ -32,6 +35,9 @@ class Silent:
         yield
 
     def done(self, what: str, detail: str = "") -> None:
+        del what, detail
+
+    def failed(self, what: str, detail: str) -> None:
         del what, detail
 
     def note(self, text: str) -> None:

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from lockgate.errors import FunctionError
 from lockgate.functions import MARK, FunctionMark
+from lockgate.identifiers import quoted
+from lockgate.running.session import quietly
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -41,6 +43,12 @@ def register_functions(session: SparkSession, project: Path) -> list[str]:
     return sorted(seen)
 
 
+def forget_functions(session: SparkSession, names: list[str]) -> None:
+    """Take them out of the session again; one that is gone by itself is fine."""
+    for name in names:
+        quietly(session.sql, f"DROP TEMPORARY FUNCTION IF EXISTS {quoted(name)}")
+
+
 def _marked(path: Path) -> Iterator[tuple[FunctionMark, Any]]:
     """The decorated functions of a file. The module is kept out of sys.modules on purpose: what no executor can
     import is sent to it by value."""
@@ -54,7 +62,8 @@ def _marked(path: Path) -> Iterator[tuple[FunctionMark, Any]]:
         frames = [f for f in traceback.extract_tb(error.__traceback__) if f.filename == str(path)]
         line = error.lineno if isinstance(error, SyntaxError) else (frames[-1].lineno if frames else 1)
         raise FunctionError(f"{path}:{line}: {type(error).__name__}: {error}", in_place="nothing was run") from error
-    for value in vars(module).values():
-        mark = getattr(value, MARK, None)
-        if isinstance(mark, FunctionMark):
-            yield mark, value
+    found = [(mark, v) for v in vars(module).values() if isinstance(mark := getattr(v, MARK, None), FunctionMark)]
+    for _, target in found:
+        # The mark would travel with the function, and an executor's Python need not have lockgate to read it.
+        vars(target).pop(MARK, None)
+    yield from found

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -26,8 +26,12 @@ RUN_SETTINGS = {
     "spark.sql.sources.partitionOverwriteMode": "STATIC",
 }
 
+_LOG_LIMIT = 16 * 2**20  # bytes of spark.log kept from run to run
+
 # What a session that we start gets unless the profile says otherwise.
 OUR_DEFAULTS = {"spark.sql.session.timeZone": "UTC"}
+
+REACH_SECONDS = 15.0  # for a Connect server to answer at all
 
 
 def open_session(settings: SparkSettings, *, name: str, scratch: Path, debug: bool = False) -> SparkSession:
@@ -52,12 +56,29 @@ def open_session(settings: SparkSettings, *, name: str, scratch: Path, debug: bo
 def _connect(settings: SparkSettings, name: str) -> SparkSession:
     from pyspark.sql import SparkSession
 
+    _reach(str(settings.remote))
     builder = SparkSession.builder.remote(str(settings.remote)).appName(name)
     for key, value in {**OUR_DEFAULTS, **settings.conf}.items():
         builder = builder.config(key, value)
     session = builder.getOrCreate()
     session.version  # noqa: B018 - the first call to the server, so that an unreachable one is found here
     return session
+
+
+def _reach(remote: str) -> None:
+    """Find out soon whether a server is there: Spark's client by itself tries for ten minutes, and again at exit."""
+    import grpc  # type: ignore[import-untyped]
+    from pyspark.sql.connect.client import DefaultChannelBuilder
+
+    with DefaultChannelBuilder(remote).toChannel() as channel:
+        try:
+            grpc.channel_ready_future(channel).result(timeout=REACH_SECONDS)
+        except grpc.FutureTimeoutError:
+            raise SparkUnavailable(
+                f"no Spark Connect server answers at {remote} within {REACH_SECONDS:g} s",
+                in_place="nothing was run",
+                hint="is the address right, and the server running?",
+            ) from None
 
 
 def _start(settings: SparkSettings, name: str, log: Path | None, scratch: Path) -> SparkSession:
@@ -104,9 +125,17 @@ def run_settings(session: SparkSession) -> Iterator[None]:
     finally:
         for key, old in before.items():
             if old is None:
-                session.conf.unset(key)
+                quietly(session.conf.unset, key)
             else:
-                session.conf.set(key, old)
+                quietly(session.conf.set, key, old)
+
+
+def quietly(action: Callable[..., object], *arguments: object) -> None:
+    """Clean up in a session that may be gone by now, without hiding why it is gone."""
+    try:
+        action(*arguments)
+    except Exception as error:
+        logging.getLogger(__name__).debug("cleaning up the Spark session: %s", error)
 
 
 @contextmanager
@@ -117,6 +146,8 @@ def _stderr_to(log: Path | None) -> Iterator[None]:
         yield
         return
     log.parent.mkdir(parents=True, exist_ok=True)
+    if log.exists() and log.stat().st_size > _LOG_LIMIT:
+        log.unlink()
     sys.stderr.flush()
     kept = os.dup(2)
     target = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)

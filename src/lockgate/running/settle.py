@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import datetime
 
-from lockgate.errors import LockgateError, PartialPublish, ResumeError
+from lockgate.errors import LockgateError, PartialPublish, PreviousRunUnfinished, ResumeError
 from lockgate.running.progress import Progress
 from lockgate.running.publish import publish_exports
 from lockgate.running.result import CheckResult, ExportResult, RunResult, StepResult
@@ -36,8 +36,9 @@ def resume(run: str, state: RunState, storage: LocalStorage, progress: Progress,
             return roll_forward(record, state, storage, progress, clock)
         if record.status == "running":
             sweep_dead(record, state, storage, clock)
+    reason = "failed" if record.status in ("failed", "check_failed") else "died"
     raise ResumeError(
-        f"run {run} never finished staging, so there is nothing to publish",
+        f"run {run} {reason} and never finished staging and checking, so there is nothing to publish",
         in_place="every destination is as it was before that run",
         hint=f"run it again: lockgate run {record.pipeline}",
     )
@@ -64,7 +65,7 @@ def settle_previous(
                 try:
                     roll_forward(record, state, storage, progress, clock)
                 except LockgateError as error:
-                    raise PartialPublish(
+                    raise PreviousRunUnfinished(
                         f"the previous run {record.id} of this pipeline cannot be finished: {error.message}",
                         in_place=f"{error.in_place or 'the rest of it is staged'}; the new run was not started",
                         hint=f"put that right and run `lockgate resume {record.id}`; "

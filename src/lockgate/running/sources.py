@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from lockgate.errors import SourceError
 from lockgate.language.diagnostics import Diagnostic, nearest
 from lockgate.language.statements import SourceStep
+from lockgate.targets.folder import needs_recovery, recover
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -86,6 +87,14 @@ def find_missing(step: SourceStep, project: Path) -> None:
             f"did you mean {close}?" if close else None,
         )
         raise SourceError(missing.render(), in_place="nothing was run")
+
+
+def recover_folders(step: SourceStep, project: Path) -> None:
+    """Finish interrupted writes to the Parquet folders that a source reads, so that it reads all old or all new."""
+    path = step.params.get("path")
+    for location in _locations(path, project) if isinstance(path, str | list) else []:
+        if Path(location).is_dir() and needs_recovery(Path(location)):
+            recover(location)
 
 
 def _exists(location: str) -> bool:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,7 +9,7 @@ from typing import TYPE_CHECKING
 from lockgate.destinations.protocol import Layout, StagedRows
 from lockgate.errors import StageError
 from lockgate.identifiers import quoted
-from lockgate.storage.local import LocalStorage, explained
+from lockgate.storage.local import LocalStorage
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -20,7 +18,7 @@ _NOT_IN_CSV = ("array", "map", "struct", "binary", "variant", "interval", "geome
 _NOTHING = "nothing was published; every destination is as it was"
 
 
-def stage_rows(frame: DataFrame, layout: Layout, target: Path) -> StagedRows:
+def stage_rows(frame: DataFrame, layout: Layout, target: Path, storage: LocalStorage) -> StagedRows:
     """Compute the query once and leave its rows below `target`, whose parent exists."""
     check_columns(frame, layout)
     columns = tuple(frame.columns)
@@ -30,7 +28,7 @@ def stage_rows(frame: DataFrame, layout: Layout, target: Path) -> StagedRows:
         # A partitioned write of no rows leaves no file at all, and with it no schema.
         _write(frame.limit(0), Layout(compression=layout.compression), target / "schema")
         for part in _parts(target / "schema"):
-            os.replace(part, target / part.name)
+            storage.replace(part, target / part.name)
         parts = _parts(target)
     return StagedRows(target, tuple(parts), columns)
 
@@ -114,10 +112,5 @@ def _parts(target: Path) -> list[Path]:
 
 def bring_home(storage: LocalStorage, rows: StagedRows, home: Path) -> StagedRows:
     """Move rows that were staged elsewhere (the profile's `staging`) into the area beside the destination."""
-    with explained("move staged rows to", home):
-        try:
-            os.replace(rows.root, home)
-        except OSError:
-            shutil.copytree(rows.root, home)
-            storage.remove_tree(rows.root)
+    storage.move_folder(rows.root, home)
     return StagedRows(home, tuple(home / p.relative_to(rows.root) for p in rows.parts), rows.columns)

@@ -84,6 +84,11 @@ class LocalStorage:
         with explained("replace", final):
             self._do("replace", final, lambda: os.replace(staged, final))
 
+    def move_folder(self, source: Path, target: Path) -> None:
+        """Move a folder, by copying where the two are on different filesystems. Not atomic: for staged rows only."""
+        with explained("move staged rows to", target):
+            self._do("move_folder", target, lambda: shutil.move(source, target))
+
     def keep_attributes(self, old: Path, new: Path) -> None:
         """Give `new` the permissions and owner of `old`, as a file edited in place would have kept them."""
         with explained("keep the permissions of", old):

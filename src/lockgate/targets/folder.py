@@ -112,12 +112,16 @@ def recover(path: str | Path) -> RecoveryReport:
     """
     storage = LocalStorage()
     target = Path(path).resolve()
-    if target.is_dir():
-        with FolderTarget(target, storage).locked() as report:
-            return report
-    swept = staging.sweep(storage, target.parent)
-    return RecoveryReport(
-        path=str(target),
-        staging_swept=[str(p) for p in swept],
-        staging_kept=[str(p) for p in staging.areas(target.parent) if staging.is_sealed(p)],
-    )
+    if not target.is_dir():
+        swept = staging.sweep(storage, target.parent)
+        kept = [str(p) for p in staging.areas(target.parent) if staging.is_sealed(p)]
+        return RecoveryReport(path=str(target), staging_swept=[str(p) for p in swept], staging_kept=kept)
+    if not needs_recovery(target):
+        return RecoveryReport(path=str(target))
+    with FolderTarget(target, storage).locked() as report:
+        return report
+
+
+def needs_recovery(root: Path) -> bool:
+    """Whether a write to this folder may have been interrupted. Looks only, so that any folder can be asked."""
+    return (root / journal.JOURNAL_NAME).exists() or any(staging.areas(root))

@@ -10,7 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from lockgate.errors import PartialPublish, ResumeError, StateError
+from lockgate.errors import PartialPublish, PreviousRunUnfinished, ResumeError, StateError
 from lockgate.running.progress import Silent
 from lockgate.running.settle import resume
 from lockgate.running.state import RunState
@@ -81,12 +81,14 @@ def test_resume_finishes_once_the_reason_is_gone(tmp_path: Path) -> None:
 
 def test_the_next_run_settles_the_interrupted_one_first(tmp_path: Path) -> None:
     partly_published(tmp_path)
-    with pytest.raises(PartialPublish, match="cannot be finished") as caught:
+    with pytest.raises(PreviousRunUnfinished, match="cannot be finished") as caught:
         arrow_run(tmp_path, exports(TWO), run=SECOND).execute()
+    assert caught.value.exit_code == caught.value.result.exit_code == 3
+    assert RunState(tmp_path / ".lockgate").run(SECOND).status == "failed"
     assert "the new run was not started" in caught.value.render()
     assert (tmp_path / "out/a.csv").read_text() == "id\n1\n"
     unblock(tmp_path)
-    arrow_run(tmp_path, exports(TWO), run=SECOND).execute()
+    arrow_run(tmp_path, exports(TWO), run="2026-01-02T00-00-00-cccc").execute()
     assert RunState(tmp_path / ".lockgate").run(FIRST).status == "published"
     assert (tmp_path / "out/b.csv").read_text() == "id\n2\n"
     assert leftovers(tmp_path) == []
