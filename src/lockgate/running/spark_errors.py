@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from dataclasses import replace
 
 from lockgate.errors import QueryError
 from lockgate.language.diagnostics import Diagnostic, Place
@@ -58,7 +59,7 @@ def _place(error: Exception, queries: list[Sql]) -> Place | None:
         start, stop, fragment = context
         for query in queries:
             if fragment and query.text[start : stop + 1] == fragment:
-                return query.place_of(start)
+                return replace(query.place_of(start), length=len(fragment.split("\n", 1)[0]))
     position = _PARSE_POSITION.search(str(error))
     if position and queries:
         lines = queries[0].text.split("\n")

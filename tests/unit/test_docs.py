@@ -1,0 +1,102 @@
+"""The documentation names what exists, and what it shows works."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import click
+import pytest
+
+import lockgate
+from lockgate.cli.app import app
+from lockgate.destinations import registry
+from lockgate.destinations.csv import CsvDestination
+from lockgate.destinations.json import JsonDestination
+from lockgate.destinations.parquet_file import ParquetFileDestination
+from lockgate.destinations.parquet_folder import ParquetFolderDestination
+from lockgate.language import Variables, parse
+from lockgate.plan.source_types import SOURCE_TYPES
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+
+
+def page(name: str) -> str:
+    return (ROOT / name).read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("command", sorted(app.commands))
+def test_every_command_and_option_is_documented(command: str) -> None:
+    text = page("docs/running.md")
+    row = next(line for line in text.splitlines() if line.startswith(f"| `lockgate {command} "))
+    for parameter in app.commands[command].params:
+        if isinstance(parameter, click.Option) and parameter.name != "help":
+            assert f"`{parameter.opts[0]}`" in row, parameter.opts
+            assert f"`{parameter.opts[0]}" in text.split("| option |")[1]
+    assert f"lockgate {command}" in page("README.md")
+
+
+@pytest.mark.parametrize("kind", registry.types())
+def test_every_destination_has_a_page_with_its_modes_and_options(kind: str) -> None:
+    text = page(f"docs/destinations/{kind.lower()}.md")
+    assert "Supported write modes" in text
+    forms = {
+        "CSV": [CsvDestination],
+        "JSON": [JsonDestination],
+        "PARQUET": [ParquetFileDestination, ParquetFolderDestination],
+    }
+    for form in forms[kind]:
+        for option in form.options:
+            assert f"`{option}`" in text, option
+
+
+def test_every_source_parameter_is_documented() -> None:
+    text = page("docs/sources.md")
+    for kind, parameters in SOURCE_TYPES.items():
+        assert kind in text
+        for name in parameters:
+            assert f"`{name}`" in text, (kind, name)
+
+
+def test_every_error_is_documented() -> None:
+    text = page("docs/errors.md")
+    for name in lockgate.__all__:
+        value = getattr(lockgate, name)
+        if isinstance(value, type) and issubclass(value, lockgate.LockgateError):
+            assert name in text, name
+
+
+def sql_blocks() -> list[tuple[str, str]]:
+    return [
+        (f"{path.relative_to(ROOT)}:{path.read_text()[: match.start()].count(chr(10)) + 1}", match[1])
+        for path in PAGES
+        for match in re.finditer(r"^```sql\n(.*?)^```", path.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    ]
+
+
+@pytest.mark.parametrize(("where", "text"), sql_blocks(), ids=[where for where, _ in sql_blocks()])
+def test_every_pipeline_in_the_documentation_parses(where: str, text: str) -> None:
+    names = re.findall(r"\$\{([A-Za-z_]\w*)\}", text) + re.findall(r"(?<![:\w]):([a-z_]\w*)", text)
+    known = dict.fromkeys(names, "1")
+    program = parse(text, file=where, variables=Variables(command_line=known), read=lambda _path: "")
+    assert [d.render() for d in program.diagnostics] == []
+
+
+def test_the_two_commands_of_the_readme_are_targets() -> None:
+    makefile = page("Makefile")
+    for command in ("make demo", "make test"):
+        assert command in page("README.md")
+        assert re.search(rf"^{command.split()[1]}:", makefile, re.MULTILINE)
+
+
+def test_pins_name_packages_and_no_addresses() -> None:
+    lines = page("requirements.lock").splitlines()
+    assert len(lines) > 30
+    for line in lines:
+        assert re.fullmatch(r"[a-z0-9._-]+(\[[a-z,]+\])?==[^\s;]+( ; .+)?", line), line
+
+
+def test_no_file_is_too_long_to_be_about_one_thing() -> None:
+    for path in (ROOT / "src").rglob("*.py"):
+        assert len(path.read_text(encoding="utf-8").splitlines()) <= 500, path
