@@ -24,8 +24,13 @@ _ENVIRONMENT = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 @dataclass(frozen=True)
 class SparkSettings:
     master: str = "local[*]"
-    remote: str | None = None
-    conf: Mapping[str, str] = field(default_factory=dict)
+    remote: str | None = field(default=None, repr=False)
+    conf: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    @property
+    def address(self) -> str:
+        """Where Spark is, as it may be shown."""
+        return redact_address(self.remote) if self.remote else self.master
 
 
 @dataclass(frozen=True)
@@ -202,9 +207,17 @@ def redact(key: str, value: Any) -> Any:
     """
     if _SECRET_KEY.search(key):
         return "***"
-    if isinstance(value, str) and "://" in value and "@" in value:
-        parts = urlsplit(value)
-        if parts.password:
-            netloc = parts.netloc.replace(f":{parts.password}@", ":***@")
-            return urlunsplit(parts._replace(netloc=netloc))
-    return value
+    return redact_address(value) if isinstance(value, str) and "://" in value else value
+
+
+def redact_address(address: str) -> str:
+    """An address without its password, and without parameters such as Spark Connect's `;token=`.
+
+    >>> redact_address("sc://host:15002/;token=hunter2")
+    'sc://host:15002/;***'
+    """
+    parts = urlsplit(address)
+    if parts.password:
+        parts = parts._replace(netloc=parts.netloc.replace(f":{parts.password}@", ":***@"))
+    before, semicolon, _ = urlunsplit(parts._replace(query="", fragment="")).partition(";")
+    return before + (";***" if semicolon else "") + ("?***" if parts.query else "")

@@ -189,3 +189,47 @@ def test_a_variable_cannot_lead_a_path_out(tmp_path: Path, value: str) -> None:
     assert "path-escape" in ended.stderr
     assert lockgate(tmp_path, "check", "p.sql", environment={"out": value}).returncode == 2
     assert lockgate(tmp_path, "check", "p.sql", "--var", "out=fine").returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ('"out/b.parquet" TYPE PARQUET', '"out" TYPE PARQUET'),
+        ('"out" TYPE PARQUET', '"out/sub" TYPE PARQUET'),
+        ('"a.csv" TYPE CSV', '"./x/../a.csv" TYPE CSV'),
+        ('"a.csv" TYPE CSV', '"{here}/a.csv" TYPE CSV'),
+        ('"same" TYPE CSV', '"same" TYPE JSON'),
+    ],
+)
+def test_exports_that_would_destroy_each_other_are_refused(tmp_path: Path, one: str, other: str) -> None:
+    text = f"EXPORT SELECT 1 AS x TO {one} MODE REPLACE;\nEXPORT SELECT 1 AS x TO {other} MODE REPLACE;"
+    (tmp_path / "p.sql").write_text(text.replace("{here}", str(tmp_path)))
+    ended = lockgate(tmp_path, "check", "p.sql")
+    assert ended.returncode == 2
+    assert "error[duplicate]" in ended.stderr
+
+
+def test_a_secret_in_the_address_of_a_server_is_not_shown() -> None:
+    from lockgate.config import SparkSettings
+
+    settings = SparkSettings(remote="sc://127.0.0.1:1/;token=hunter2;user_id=me")
+    assert "hunter2" not in settings.address + repr(settings)
+
+
+def test_a_closed_terminal_does_not_end_a_run(tmp_path: Path) -> None:
+    exports = [(export(f"out/{n}.csv", "CSV"), pa.table({"id": [n]})) for n in (1, 2)]
+    counting = FaultyStorage()
+    arrow_run(tmp_path / "count", exports, storage=counting).execute()
+    swap = next(i for i, (s, p) in enumerate(counting.steps) if s == "replace" and p.suffix == ".csv")
+    assert was_killed(
+        run_in_child(lambda: arrow_run(tmp_path, exports, storage=FaultyStorage(swap, "kill before")).execute())
+    )
+    reader, writer = os.pipe()
+    os.close(reader)
+    ended = subprocess.run(
+        [sys.executable, "-m", "lockgate", "resume", "2026-01-01T00-00-00-aaaa"],
+        cwd=tmp_path, stdout=subprocess.PIPE, stderr=writer, check=False,
+    )  # fmt: skip
+    os.close(writer)
+    assert ended.returncode == 0
+    assert (tmp_path / "out/2.csv").exists()

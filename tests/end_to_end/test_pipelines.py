@@ -75,7 +75,7 @@ def test_the_third_of_three_exports_fails_at_stage_and_the_others_stay(run_sql, 
     assert "pipeline.sql:4:" in caught.value.render()
     assert caught.value.exit_code == 1
     assert caught.value.result.status == "failed"
-    assert [e.status for e in caught.value.result.exports] == ["skipped", "skipped", "skipped"]
+    assert [e.status for e in caught.value.result.exports] == ["skipped", "skipped", "failed"]
     assert leftovers(project) == []
 
 
@@ -452,7 +452,7 @@ def test_append_refuses_rows_of_another_shape(run_sql, project):
     for query, partition, said in [
         ("SELECT '1' AS id, 'a' AS p", '["p"]', "id: int32 there, string here"),
         ("SELECT 1 AS id, 'a' AS p, 2 AS more", '["p"]', "more: missing there, int32 here"),
-        ("SELECT 1 AS id, 'a' AS p", "[]", "p: partition there, string here"),
+        ("SELECT 1 AS id, 'a' AS p", "[]", "partitioned by p there, nothing here"),
     ]:
         with pytest.raises(lockgate.StageError) as caught:
             run_sql(text.format(query, partition))

@@ -20,6 +20,9 @@ from lockgate.running.java import find_java
 SPARK_HOME = Path(pyspark.__file__).parent
 LOOPBACK = "127.0.0.1"
 START_TIMEOUT = 120.0
+
+# For short work on few cores: the quick compiler only, and a collector without threads of its own.
+SMALL_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 _POLL = 0.05
 
 # The servers live in another time zone than the tests, and their Python has no lockgate: a cluster's machines need
@@ -94,7 +97,6 @@ def connect_server(folder: Path) -> Iterator[str]:
         "spark.driver.host": LOOPBACK,
         "spark.driver.bindAddress": LOOPBACK,
         "spark.ui.enabled": "false",
-        "spark.sql.shuffle.partitions": "4",
         "spark.sql.warehouse.dir": f"file://{folder}/warehouse",
     }
     arguments = ["--class", "org.apache.spark.sql.connect.service.SparkConnectServer", "--master", "local[2]"]
@@ -132,6 +134,7 @@ def _environment(folder: Path) -> dict[str, str]:
     return {
         **ours,
         "JAVA_HOME": str(find_java().home),
+        "JDK_JAVA_OPTIONS": SMALL_JAVA,
         "SPARK_HOME": str(SPARK_HOME),
         "SPARK_LOCAL_IP": LOOPBACK,
         "SPARK_MASTER_OPTS": "-Dspark.master.rest.enabled=false",  # it has a port of its own, and a fixed one

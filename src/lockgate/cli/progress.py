@@ -7,7 +7,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from lockgate.running.progress import Progress, Silent
@@ -44,7 +44,8 @@ class PlainProgress:
 
     @staticmethod
     def _print(text: str) -> None:
-        print(text, file=sys.stderr, flush=True)
+        with suppress(OSError, ValueError):  # a closed terminal must not end a run, least of all between two swaps
+            print(text, file=sys.stderr, flush=True)
 
 
 class TerminalProgress:
@@ -55,8 +56,12 @@ class TerminalProgress:
 
         self._console = Console(stderr=True, highlight=False)
 
+    def _print(self, text: str) -> None:
+        with suppress(OSError, ValueError):  # as above
+            self._console.print(text)
+
     def phase(self, name: str) -> None:
-        self._console.print(name, style="bold cyan")
+        self._print(f"[bold cyan]{_plain(name)}[/bold cyan]")
 
     @contextmanager
     def working(self, what: str, watch: Path | None = None) -> Iterator[None]:
@@ -85,13 +90,13 @@ class TerminalProgress:
                     follower.join()
 
     def done(self, what: str, detail: str = "") -> None:
-        self._console.print(f"  [green]✓[/green] {_plain(what)}  [dim]{_plain(detail)}[/dim]")
+        self._print(f"  [green]✓[/green] {_plain(what)}  [dim]{_plain(detail)}[/dim]")
 
     def failed(self, what: str, detail: str) -> None:
-        self._console.print(f"  [red]✗[/red] {_plain(what)}  [red]{_plain(detail)}[/red]")
+        self._print(f"  [red]✗[/red] {_plain(what)}  [red]{_plain(detail)}[/red]")
 
     def note(self, text: str) -> None:
-        self._console.print(f"  [yellow]note:[/yellow] {_plain(text)}")
+        self._print(f"  [yellow]note:[/yellow] {_plain(text)}")
 
 
 def _plain(text: str) -> str:

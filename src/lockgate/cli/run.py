@@ -13,7 +13,7 @@ import click
 
 from lockgate.cli.console import DEBUG, JSON, PIPELINE, PROFILE, VAR, errors_shown, print_json, variables
 from lockgate.config import load_project
-from lockgate.errors import ConfigError, LockgateError, PartialPublish, RunError
+from lockgate.errors import ConfigError, RunError
 
 if TYPE_CHECKING:
     from lockgate.running.pipeline import PipelineRun
@@ -40,7 +40,7 @@ def run(
     debug: bool,
 ) -> None:
     """Run a pipeline: all its results become visible, or none does."""
-    signal.signal(signal.SIGTERM, _interrupt)
+    signal.signal(signal.SIGTERM, interrupt)
     if not debug:
         # py4j logs tracebacks on the root logger when its socket is interrupted; our message says what happened.
         logging.getLogger().addHandler(logging.NullHandler())
@@ -84,13 +84,7 @@ def _execute(ready: PipelineRun) -> RunResult:
     try:
         return ready.execute()
     except KeyboardInterrupt:
-        stopped: LockgateError
-        if ready.result.status == "partial":
-            stopped = PartialPublish("interrupted while publishing", hint=f"run `lockgate resume {ready.run}`")
-        else:
-            stopped = RunError("interrupted", in_place="nothing was published; every destination is as it was")
-        stopped.result = ready.result
-        raise stopped from None
+        raise (ready.ending or RunError("interrupted", in_place="nothing was run")) from None
 
 
 def summary(result: RunResult) -> None:
@@ -102,7 +96,7 @@ def summary(result: RunResult) -> None:
     click.echo(f"run {result.run}: {result.status}")
 
 
-def _interrupt(number: int, frame: FrameType | None) -> None:
+def interrupt(number: int, frame: FrameType | None) -> None:
     """SIGTERM ends a run as Ctrl-C does: with its staging cleaned up."""
     del number, frame
     raise KeyboardInterrupt

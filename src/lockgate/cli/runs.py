@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from typing import TYPE_CHECKING
 
 import click
@@ -9,7 +10,7 @@ import click
 from lockgate.cli.console import DEBUG, JSON, errors_shown, print_json
 from lockgate.cli.tables import print_table
 from lockgate.config import load_project
-from lockgate.errors import ConfigError
+from lockgate.errors import ConfigError, PartialPublish
 
 if TYPE_CHECKING:
     from lockgate.running.state import RunRecord, RunState
@@ -65,15 +66,23 @@ def resume(run: str, json: bool, debug: bool) -> None:
     """Finish publishing a run that was interrupted. Needs no Spark: everything is staged already."""
     with errors_shown(debug, json):
         from lockgate.cli.progress import make_progress
-        from lockgate.cli.run import summary
+        from lockgate.cli.run import interrupt, summary
         from lockgate.running.pipeline import utc_now
         from lockgate.running.settle import resume as finish
         from lockgate.running.state import RunState
         from lockgate.storage.local import LocalStorage
 
+        signal.signal(signal.SIGTERM, interrupt)
         state = RunState(load_project().state)
         before = state.run(run)
-        result = finish(run, state, LocalStorage(), make_progress(quiet=json), utc_now)
+        try:
+            result = finish(run, state, LocalStorage(), make_progress(quiet=json), utc_now)
+        except KeyboardInterrupt:
+            raise PartialPublish(
+                f"interrupted while finishing run {run}",
+                in_place="what is published stays; the rest is staged",
+                hint=f"run `lockgate resume {run}` again",
+            ) from None
         if json:
             print_json(result.to_json())
         elif before is not None and before.status == "published":

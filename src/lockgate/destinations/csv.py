@@ -6,7 +6,7 @@ from pathlib import Path
 
 from lockgate.destinations.one_file import OneFileDestination
 from lockgate.destinations.options import Option
-from lockgate.destinations.protocol import ExportRequest, Layout, StagedRows
+from lockgate.destinations.protocol import Complaint, ExportRequest, Layout, StagedRows
 from lockgate.storage.local import LocalStorage
 
 TIMESTAMP_FORMAT = "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX"
@@ -27,6 +27,20 @@ class CsvDestination(OneFileDestination):
         "date_format": Option(str),
         "timestamp_format": Option(str),
     }
+
+    def problems(self, request: ExportRequest) -> list[Complaint]:
+        found = super().problems(request)
+        if any(c.about == "options" for c in found):
+            return found
+        options = self.layout(request).text_options
+        delimiter, quote, escape = options["sep"], options["quote"], options["escape"]
+        for name, value in (("delimiter", delimiter), ("quote", quote), ("escape", escape)):
+            if value in "\r\n\0":
+                found.append(Complaint("options", "bad-option", f"option {name!r} cannot be a line end or NUL"))
+        if delimiter in (quote, escape):
+            message = "option 'delimiter' must differ from 'quote' and 'escape', or no reader can split the line"
+            found.append(Complaint("options", "bad-option", message))
+        return found
 
     def layout(self, request: ExportRequest) -> Layout:
         given = request.options

@@ -13,6 +13,7 @@ from lockgate.modes import KEYED_MODES
 from lockgate.storage.local import LocalStorage
 from lockgate.storage.staging import StagingArea
 
+LONGEST_NAME = 200  # leaves room for what APPEND adds
 KEYED_HINT = 'keyed modes need a table: a Parquet folder (TYPE PARQUET, TO "folder")'
 
 
@@ -27,6 +28,9 @@ class OneFileDestination(ABC):
         if request.mode in KEYED_MODES:
             message = f"MODE {request.mode} is not possible on one {self.type} file: rows in it cannot be found by key"
             found.append(Complaint("mode", "mode-unsupported", message, KEYED_HINT))
+        if len(Path(request.destination).name.encode()) > LONGEST_NAME:
+            message = f"the name of the file is longer than {LONGEST_NAME} bytes, and filesystems end at 255"
+            found.append(Complaint("destination", "bad-path", message, "shorten it; APPEND adds the run to it"))
         if request.destination.endswith("/"):
             message = f"TYPE {self.type} writes one file, and {request.destination!r} names a folder"
             found.append(Complaint("destination", "bad-path", message, "name the file"))
@@ -44,12 +48,7 @@ class OneFileDestination(ABC):
 
     def stage(self, request: ExportRequest, area: StagingArea, rows: StagedRows) -> Prepared:
         final = final_path(request)
-        if final.is_dir():
-            raise StageError(
-                f"{final} is a folder, and TYPE {self.type} writes one file",
-                in_place="nothing was published",
-                hint="name a file inside it",
-            )
+        refuse_what_is_no_file(final, self.type)
         staged = area.path / "result"
         count = self.write(request, rows, staged, area.storage)
         area.storage.fsync_folder(area.path)
@@ -67,6 +66,7 @@ class OneFileDestination(ABC):
         staged, final = Path(prepared.instructions["staged"]), Path(prepared.instructions["final"])
         replaced = final.exists()
         if staged.exists():
+            refuse_what_is_no_file(final, self.type)
             if replaced:
                 storage.keep_attributes(final, staged)
             storage.replace(staged, final)
@@ -94,6 +94,17 @@ def final_path(request: ExportRequest) -> Path:
         stem, suffix = split_suffixes(path.name)
         path = path.with_name(f"{stem}-{request.run}-{request.number}{suffix}")
     return path.resolve() if path.is_symlink() else path.parent.resolve() / path.name
+
+
+def refuse_what_is_no_file(final: Path, kind: str) -> None:
+    """A folder cannot be replaced by a file, and a device or a pipe must not be."""
+    if final.exists() and not final.is_file():
+        what = "a folder" if final.is_dir() else "no regular file"
+        raise StageError(
+            f"{final} is {what}, and TYPE {kind} writes one file",
+            in_place="it is as it was",
+            hint="name a file inside it" if final.is_dir() else "name another file",
+        )
 
 
 def split_suffixes(name: str) -> tuple[str, str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 from collections.abc import Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -35,9 +34,9 @@ class Option:
             return f"must be 1 or more, not {value!r}"
         if self.encoding:
             try:
-                codecs.lookup(shown)
+                "".encode(shown)  # unlike codecs.lookup, refuses codecs that are not for text, such as base64
             except LookupError:
-                return f"names no known encoding: {value!r}"
+                return f"names no known text encoding: {value!r}"
         return None
 
 

@@ -16,12 +16,13 @@ from lockgate.destinations.protocol import (
     Prepared,
     StagedRows,
 )
-from lockgate.errors import PublishError, StageError
+from lockgate.errors import JournalError, PublishError, StageError
 from lockgate.modes import KEYED_MODES
 from lockgate.storage.local import LocalStorage
 from lockgate.storage.staging import StagingArea
 from lockgate.targets.folder import FolderTarget, is_hidden
-from lockgate.targets.journal import JOURNAL_NAME, Change
+from lockgate.targets.journal import Change
+from lockgate.targets.journal import read as read_journal
 
 
 class ParquetFolderDestination:
@@ -37,6 +38,16 @@ class ParquetFolderDestination:
         columns = request.options.get("partition_by", [])
         if isinstance(columns, list) and not all(isinstance(c, str) and c for c in columns):
             found.append(Complaint("options", "bad-option", "option 'partition_by' must be a list of column names"))
+        dotted = [c for c in columns if isinstance(c, str) and c.startswith(".")] if isinstance(columns, list) else []
+        if dotted:
+            message = f"a folder for the partition column {dotted[0]} would be hidden from every reader"
+            found.append(Complaint("options", "bad-option", message, "rename the column"))
+        if not path_problems(request) and local_path(request).resolve() in (
+            request.project.resolve(),
+            *request.project.resolve().parents,
+        ):
+            message = f"{request.destination!r} holds the project itself; a folder of data is a folder of its own"
+            found.append(Complaint("destination", "bad-path", message, "name a folder inside the project"))
         if request.mode in KEYED_MODES:
             message = f"MODE {request.mode} on a Parquet folder is not available in this version"
             found.append(Complaint("mode", "mode-unavailable", message, "REPLACE and APPEND are"))
@@ -62,8 +73,9 @@ class ParquetFolderDestination:
         root = self.staging_place(request)
         if area.path.parent != root:
             raise StageError(f"{area.path} is not inside {root}")
-        if request.mode == "APPEND":
-            refuse_other_shape(root, rows)
+        read_journal(root)  # a damaged one is found before anything is published
+        if request.mode == "APPEND" and rows.parts:
+            refuse_other_shape(root, rows.parts[0], rows.parts[0].relative_to(rows.root))
         moves = []
         count = size = 0
         for number, part in enumerate(rows.parts):
@@ -95,6 +107,8 @@ class ParquetFolderDestination:
             before = target.files()
             ours = {final for _, final in moves}
             if all((target.root / staged).exists() for staged, _ in moves):
+                if prepared.mode == "APPEND" and moves:  # again, now that nobody else can change the folder
+                    refuse_other_shape(target.root, target.root / moves[0][0], Path(moves[0][1]))
                 removes = tuple(f for f in before if f not in ours) if prepared.mode == "REPLACE" else ()
                 target.commit(Change(prepared.instructions["id"], Path(prepared.staging).name, moves, removes))
         kept = 0 if prepared.mode == "REPLACE" else len([f for f in before if f not in ours])
@@ -108,9 +122,13 @@ class ParquetFolderDestination:
 
     def is_decided(self, prepared: Prepared) -> bool:
         root = Path(prepared.instructions["root"])
-        return (root / JOURNAL_NAME).exists() or not all(
-            (root / staged).exists() for staged, _ in prepared.instructions["moves"]
-        )
+        if not all((root / staged).exists() for staged, _ in prepared.instructions["moves"]):
+            return True
+        try:
+            pending = read_journal(root)
+        except JournalError:  # somebody's damaged journal: ours cannot have been written beside it
+            return False
+        return pending is not None and pending.identity == prepared.instructions["id"]
 
     def discard(self, prepared: Prepared, storage: LocalStorage) -> None:
         StagingArea.reopen(storage, Path(prepared.staging)).discard()

@@ -5,38 +5,53 @@ from __future__ import annotations
 from pathlib import Path, PurePath
 from typing import Any
 
-from lockgate.destinations.protocol import StagedRows
 from lockgate.errors import StageError
 from lockgate.storage.local import LocalStorage
 from lockgate.targets.folder import FolderTarget
 
+_TRIES = 3
 
-def refuse_other_shape(root: Path, rows: StagedRows) -> None:
-    """Compare with the newest file: a mixed folder is one that half of its readers cannot read."""
+
+def refuse_other_shape(root: Path, staged: Path, name: PurePath) -> None:
+    """Compare a staged file, which will be at `name` in the folder, with the newest one there: a mixed folder is one
+    that half of its readers cannot read."""
     import pyarrow.parquet as pq
 
-    there = FolderTarget(root, LocalStorage()).files()
-    if not there or not rows.parts:
+    old = _newest_shape(root)
+    new = _shape(pq.read_schema(staged), name)
+    if old is None or old == new:
         return
-    newest = max(there, key=lambda name: (root / name).stat().st_mtime_ns)
-    old = _columns(pq.read_schema(root / newest), PurePath(newest))
-    new = _columns(pq.read_schema(rows.parts[0]), rows.parts[0].relative_to(rows.root))
-    if old == new:
-        return
-    differences = [f"{c}: {old.get(c, 'missing')} there, {new.get(c, 'missing')} here" for c in sorted(old | new)]
-    said = "; ".join(d for c, d in zip(sorted(old | new), differences, strict=True) if old.get(c) != new.get(c))
+    columns = sorted({**old[0], **new[0]})
+    said = [
+        f"{c}: {old[0].get(c, 'missing')} there, {new[0].get(c, 'missing')} here"
+        for c in columns
+        if old[0].get(c) != new[0].get(c)
+    ]
+    if old[1] != new[1]:
+        said.append(f"partitioned by {', '.join(old[1]) or 'nothing'} there, {', '.join(new[1]) or 'nothing'} here")
     raise StageError(
-        f"the rows do not fit the files in {root}: {said}",
+        f"the rows do not fit the files in {root}: {'; '.join(said)}",
         in_place="nothing was published; every destination is as it was",
         hint="select and CAST the columns that are there, or use MODE REPLACE to start anew",
     )
 
 
-def _columns(schema: Any, path: PurePath) -> dict[str, str]:
-    """Names and types of a file's columns, and the partition columns its folders stand for."""
-    found = {field.name: str(field.type) for field in schema}
-    for part in path.parent.parts:
-        name, equals, _ = part.partition("=")
-        if equals:
-            found[name] = "partition"
-    return found
+def _newest_shape(root: Path) -> tuple[dict[str, str], tuple[str, ...]] | None:
+    import pyarrow.parquet as pq
+
+    for _ in range(_TRIES):
+        names = FolderTarget(root, LocalStorage()).files()
+        if not names:
+            return None
+        try:
+            newest = max(names, key=lambda name: (root / name).stat().st_mtime_ns)
+            return _shape(pq.read_schema(root / newest), PurePath(newest))
+        except FileNotFoundError:  # another writer replaced it while we looked
+            continue
+    return None
+
+
+def _shape(schema: Any, path: PurePath) -> tuple[dict[str, str], tuple[str, ...]]:
+    """Names and types of a file's columns, and the partition columns its folders stand for, in their order."""
+    pairs = [part.partition("=") for part in path.parent.parts]
+    return {field.name: str(field.type) for field in schema}, tuple(name for name, equals, _ in pairs if equals)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -26,11 +27,17 @@ def write_lines(
     with storage.create(file) as raw:
         out = pa.CompressedOutputStream(pa.PythonFile(_StaysOpen(raw), "w"), codec) if codec else raw
         encode = _encoder(encoding, request)
-        if header:
-            out.write(encode(header.encode()))
-        for lines in _batches(rows):
-            count += len(lines)
-            out.write(encode(_bytes_of(lines)))
+        try:
+            if header:
+                out.write(encode(header.encode()))
+            for lines in _batches(rows):
+                count += len(lines)
+                out.write(encode(_bytes_of(lines)))
+        except BaseException:
+            if codec:  # else Arrow complains on standard error when the stream is collected
+                with suppress(OSError, ValueError):
+                    out.close()
+            raise
         if codec:
             out.close()
     return count

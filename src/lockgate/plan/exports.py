@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import posixpath
+import os
 from collections.abc import Iterator
+from pathlib import Path
 
 from lockgate.destinations.protocol import Complaint, ExportRequest
 from lockgate.language.diagnostics import Diagnostic, Place, did_you_mean
@@ -17,7 +18,7 @@ def check_exports(draft: Draft) -> Draft:
     found: list[Diagnostic] = []
     for number, export in enumerate(exports, start=1):
         found += _problems(export, number, draft)
-    return draft.complaining([*found, *_collisions(exports)])
+    return draft.complaining([*found, *_collisions(exports, draft.project)])
 
 
 def _problems(export: ExportStep, number: int, draft: Draft) -> Iterator[Diagnostic]:
@@ -60,14 +61,19 @@ def _place(export: ExportStep, complaint: Complaint) -> Place:
     return export.options_place
 
 
-def _collisions(exports: list[ExportStep]) -> Iterator[Diagnostic]:
+def _collisions(exports: list[ExportStep], project: Path) -> Iterator[Diagnostic]:
     """Two exports may append to one destination; if one replaces it, the other's rows are lost or all that is left."""
     for index, export in enumerate(exports):
         for earlier in exports[:index]:
             where = f"the one on line {earlier.place.line}"
             if earlier.place.file != export.place.file:
                 where += f" of {earlier.place.file}"
-            if _target(export) == _target(earlier) and "REPLACE" in (export.mode, earlier.mode):
+            here, there = _target(export, project), _target(earlier, project)
+            if _inside(here, earlier, there) or _inside(there, export, here):
+                message = f"this export and {where} overlap: one writes inside the Parquet folder of the other"
+                yield Diagnostic(export.destination_place, "duplicate", message, "give each a folder of its own")
+                break
+            if here == there and "REPLACE" in (export.mode, earlier.mode):
                 message = f"this export and {where} write to {export.destination_uri}, and one replaces it"
                 hint = "use another destination, or MODE APPEND for both"
                 yield Diagnostic(export.destination_place, "duplicate", message, hint)
@@ -78,6 +84,15 @@ def _collisions(exports: list[ExportStep]) -> Iterator[Diagnostic]:
                 break
 
 
-def _target(export: ExportStep) -> str:
-    """Where an export goes, whatever its type: two types at one path overwrite each other too."""
-    return posixpath.normpath(export.destination_uri)
+def _target(export: ExportStep, project: Path) -> str:
+    """Where an export goes, whatever its type and however it is spelled: one file is one file."""
+    try:
+        return os.path.realpath(os.path.join(project, export.destination_uri))
+    except ValueError:  # a NUL in it, which the destination refuses in better words
+        return export.destination_uri
+
+
+def _inside(path: str, folder_export: ExportStep, folder: str) -> bool:
+    """Whether `path` lies below what the other export takes for its folder of data files."""
+    is_folder = folder_export.connector_type.upper() == "PARQUET" and not folder.lower().endswith(".parquet")
+    return is_folder and path.startswith(folder + os.sep)

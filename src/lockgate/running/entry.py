@@ -51,7 +51,7 @@ def make_run(
     """A run that is ready to execute; raises PipelineError if the pipeline is wrong."""
     plan = load_plan(pipeline, project, variables)
     settings = settings or project.profile.spark
-    identity = new_run_id(utc_now(), secrets.token_hex(2))
+    identity = new_run_id(utc_now(), secrets.token_hex(4))
 
     def session() -> SparkSession:
         return spark or open_session(settings, name=f"lockgate {plan.pipeline}", scratch=project.state, debug=debug)

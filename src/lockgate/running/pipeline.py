@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from lockgate.config import Project
 from lockgate.destinations import registry
 from lockgate.destinations.protocol import Destination, ExportRequest, Prepared
-from lockgate.errors import CheckFailed, LockgateError, PartialPublish, PublishError, RunError, StageError
+from lockgate.errors import CheckFailed, LockgateError, PartialPublish, PublishError, RunError, StageError, StateError
 from lockgate.language.statements import ExportStep, SourceStep
 from lockgate.plan.steps import Plan, Step
 from lockgate.running.checks import failure, found, run_check
@@ -73,33 +73,41 @@ class PipelineRun:
         self._steps = [StepResult(step.name, step.kind) for step in self.plan.steps]
         self.result.steps = self._steps
         self._exports = list(self._requests())
+        self.ending: LockgateError | None = None  # what an interrupted or failed run ended with
+        self._settling = False  # an earlier run; what is published meanwhile is its result, not ours
         self._promised = False  # to publish: from then on staged results are kept until they are published
         self.result.exports = [export.result for export in self._exports]
 
     def execute(self) -> RunResult:
         """Run to the end. An error carries the result, and says what is in place."""
         with self.state.run_lock(self.run) as lock:
-            lock.try_acquire()
+            if not lock.try_acquire():
+                raise StateError(f"another run has the id {self.run}", in_place="nothing was run", hint="run again")
+            self.state.begin(self.run, self.plan.pipeline, self.project.profile.name, self._now())
             try:
-                self.state.begin(self.run, self.plan.pipeline, self.project.profile.name, self._now())
-                settle_previous(
-                    self.plan.pipeline, self.run, self.state, self.storage, self.progress, self.clock,
-                    supersede=self.supersede,
-                )  # fmt: skip
+                self._settle()
                 self._stage_and_check()
                 self._publish()
+                self._finish("published", 0, None)
             except LockgateError as error:
-                ending = self._failed(error)
-                if ending is error:
+                self.ending = self._failed(error)
+                if self.ending is error:
                     raise
-                raise ending from error
+                raise self.ending from error
             except Exception as error:  # Spark's, outside of any statement, or a mistake of ours
-                raise self._failed(_unexpected(error)) from error
-            except BaseException:  # Ctrl-C: clean up, then pass it on
-                self._failed(RunError("interrupted"))
+                self.ending = self._failed(_unexpected(error))
+                raise self.ending from error
+            except BaseException:  # Ctrl-C: clean up, then pass it on; `ending` says what is in place
+                self.ending = self._failed(self._interrupted())
                 raise
-            self._finish("published", 0, None)
         return self.result
+
+    def _settle(self) -> None:
+        self._settling = True
+        settle_previous(
+            self.plan.pipeline, self.run, self.state, self.storage, self.progress, self.clock, supersede=self.supersede
+        )
+        self._settling = False
 
     def _requests(self) -> Iterator[_Export]:
         number = 0
@@ -161,6 +169,7 @@ class PipelineRun:
 
     def _stage(self, export: _Export, frames: Frames) -> None:
         assert export.area is not None
+        export.result.status = "failed"  # until it is staged
         try:
             with self._rows_area(export.area) as spark_area:
                 with self.progress.working(f"staging {export.result.name}", watch=spark_area.rows):
@@ -243,19 +252,35 @@ class PipelineRun:
             if export.result.status == "pending":
                 export.result.status = "skipped"
         if self._promised and not isinstance(error, PublishError | PartialPublish):
-            error = PartialPublish(
-                f"publishing was interrupted: {error.message}",
-                in_place="what is published stays; the rest is staged",
-                hint=f"run `lockgate resume {self.run}`",
-            )
+            error = self._interrupted_publishing(error)
         if isinstance(error, PartialPublish):
             status = "partial"
         else:
             status = "check_failed" if isinstance(error, CheckFailed) else "failed"
+        try:
+            self._finish(status, error.exit_code, error)  # on record first: whoever finds areas knows they are dead
+        except LockgateError as unrecorded:  # the error that ended the run is the one to tell
+            self.progress.note(f"the record of the run could not be written: {unrecorded.message}")
+        if status != "partial":
             self._discard()
-        self._finish(status, error.exit_code, error)
         error.result = self.result
         return error
+
+    def _interrupted_publishing(self, error: LockgateError) -> PartialPublish:
+        done, total = sum(e.result.status == "published" for e in self._exports), len(self._exports)
+        rest = "the rest is staged" if done < total else "only the record of the run is not closed"
+        return PartialPublish(
+            f"publishing was interrupted: {error.message}",
+            in_place=f"published {done} of {total} exports; {rest}",
+            hint=f"run `lockgate resume {self.run}`",
+        )
+
+    def _interrupted(self) -> RunError:
+        if self._settling:
+            in_place = "this run published nothing; `lockgate runs` says how far the earlier one has come"
+        else:
+            in_place = "nothing was published; every destination is as it was"
+        return RunError("interrupted", in_place=in_place)
 
     def _discard(self) -> None:
         for export in self._exports:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lockgate.destinations import registry
 from lockgate.destinations.protocol import Destination
-from lockgate.errors import LockgateError, PartialPublish, PublishError, StateError
+from lockgate.errors import LockgateError, PartialPublish, PublishError, ResumeError, StateError
 from lockgate.running.progress import Progress
 from lockgate.running.result import ExportResult
 from lockgate.running.state import ExportRecord, RunState
@@ -17,6 +17,13 @@ def publish_exports(
 ) -> None:
     """Publish what the record says is staged and not yet published. Safe to call again at any point."""
     records = state.exports(run)
+    lost = [r.name for r in records if r.status not in ("staged", "published")]
+    if lost:
+        raise ResumeError(
+            f"what run {run} had staged for {', '.join(lost)} was discarded",
+            in_place="its other exports, if any, are as they were published",
+            hint="run the pipeline again",
+        )
     done = sum(r.status == "published" for r in records)
     for record in records:
         if record.status == "published":  # by a process that may have died before it removed the area

@@ -31,7 +31,7 @@ _LOG_LIMIT = 16 * 2**20  # bytes of spark.log kept from run to run
 # What a session that we start gets unless the profile says otherwise.
 OUR_DEFAULTS = {"spark.sql.session.timeZone": "UTC"}
 
-REACH_SECONDS = 15.0  # for a Connect server to answer at all
+REACH_SECONDS = 10.0  # for a Connect server to answer at all
 
 
 def open_session(settings: SparkSettings, *, name: str, scratch: Path, debug: bool = False) -> SparkSession:
@@ -43,9 +43,9 @@ def open_session(settings: SparkSettings, *, name: str, scratch: Path, debug: bo
     except LockgateError:
         raise
     except Exception as error:  # whatever py4j, grpc or the JVM raise: the run cannot begin
-        where = settings.remote or settings.master
+        reason = _first_line(error).replace(settings.remote or "\0", settings.address)
         raise SparkUnavailable(
-            f"cannot start Spark at {where}: {_first_line(error)}",
+            f"cannot start Spark at {settings.address}: {reason}",
             in_place="nothing was run",
             hint=f"see {log}"
             if log and log.exists() and not settings.remote
@@ -56,7 +56,7 @@ def open_session(settings: SparkSettings, *, name: str, scratch: Path, debug: bo
 def _connect(settings: SparkSettings, name: str) -> SparkSession:
     from pyspark.sql import SparkSession
 
-    _reach(str(settings.remote))
+    _reach(str(settings.remote), settings.address)
     builder = SparkSession.builder.remote(str(settings.remote)).appName(name)
     for key, value in {**OUR_DEFAULTS, **settings.conf}.items():
         builder = builder.config(key, value)
@@ -65,7 +65,7 @@ def _connect(settings: SparkSettings, name: str) -> SparkSession:
     return session
 
 
-def _reach(remote: str) -> None:
+def _reach(remote: str, shown: str) -> None:
     """Find out soon whether a server is there: Spark's client by itself tries for ten minutes, and again at exit."""
     import grpc  # type: ignore[import-untyped]
     from pyspark.sql.connect.client import DefaultChannelBuilder
@@ -75,7 +75,7 @@ def _reach(remote: str) -> None:
             grpc.channel_ready_future(channel).result(timeout=REACH_SECONDS)
         except grpc.FutureTimeoutError:
             raise SparkUnavailable(
-                f"no Spark Connect server answers at {remote} within {REACH_SECONDS:g} s",
+                f"no Spark Connect server answers at {shown} within {REACH_SECONDS:g} s",
                 in_place="nothing was run",
                 hint="is the address right, and the server running?",
             ) from None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import datetime
 
-from lockgate.errors import LockgateError, PartialPublish, PreviousRunUnfinished, ResumeError
+from lockgate.errors import DatasetBusy, LockgateError, PartialPublish, PreviousRunUnfinished, ResumeError
 from lockgate.running.progress import Progress
 from lockgate.running.publish import publish_exports
 from lockgate.running.result import CheckResult, ExportResult, RunResult, StepResult
@@ -15,30 +15,37 @@ from lockgate.storage.staging import StagingArea
 
 Clock = Callable[[], datetime]
 
+_PATIENCE = 0.3  # seconds: somebody who only asks whether a run lives holds its lock for an instant
+_TURN = 60.0  # seconds for a run of the same pipeline to finish publishing
+
 
 def resume(run: str, state: RunState, storage: LocalStorage, progress: Progress, clock: Clock) -> RunResult:
     """Finish publishing a run. One that has published all is left as it is."""
-    record = state.run(run)
-    if record is None:
+    if state.run(run) is None:
         raise ResumeError(f"there is no run {run} in {state.folder}", hint="`lockgate runs` lists them")
-    if record.status == "published":
-        return stored_result(record, state)
-    if record.status == "superseded":
-        raise ResumeError(
-            f"run {run} was superseded by run {record.superseded_by}",
-            in_place=f"what run {record.superseded_by} published",
-            hint=f"`lockgate runs {record.superseded_by}` shows it",
-        )
     with state.run_lock(run) as lock:
-        if not lock.try_acquire():
-            raise ResumeError(f"run {run} is still at work in another process", hint="wait for it to end")
-        if record.status in ("publishing", "partial"):
-            return roll_forward(record, state, storage, progress, clock)
-        if record.status == "running":
-            sweep_dead(record, state, storage, clock)
-    reason = "failed" if record.status in ("failed", "check_failed") else "died"
+        try:
+            lock.acquire(_PATIENCE)
+        except DatasetBusy:
+            raise ResumeError(f"run {run} is still at work in another process", hint="wait for it to end") from None
+        record = state.run(run)  # as it is now that nobody else can change it
+        assert record is not None
+        match record.status:
+            case "published":
+                return stored_result(record, state)
+            case "publishing" | "partial":
+                return roll_forward(record, state, storage, progress, clock)
+            case "superseded":
+                raise ResumeError(
+                    f"run {run} was superseded by run {record.superseded_by}",
+                    in_place=f"what run {record.superseded_by} published",
+                    hint=f"`lockgate runs {record.superseded_by}` shows it",
+                )
+            case "running":
+                sweep_dead(record, state, storage, clock)
+    reason = "never finished staging" if record.status == "running" else "failed before anything was published"
     raise ResumeError(
-        f"run {run} {reason} and never finished staging and checking, so there is nothing to publish",
+        f"run {run} {reason}, so there is nothing to resume",
         in_place="every destination is as it was before that run",
         hint=f"run it again: lockgate run {record.pipeline}",
     )
@@ -48,29 +55,65 @@ def settle_previous(
     pipeline: str, by: str, state: RunState, storage: LocalStorage, progress: Progress, clock: Clock, *, supersede: bool
 ) -> None:
     """Before a new run: bring dead runs to their end, so that no result is lost or published out of turn."""
-    for record in state.unsettled():
-        if state.is_alive(record.id):
+    for listed in state.unsettled():
+        if listed.id == by:
             continue
-        if record.status == "running":
-            sweep_dead(record, state, storage, clock)
-        elif record.pipeline == pipeline and supersede:
-            discard_staged(record.id, state, storage)
-            state.supersede(record.id, by)
-            progress.note(f"run {record.id} is given up; what it had staged is discarded")
-        elif record.pipeline == pipeline:
-            progress.note(f"run {record.id} was interrupted while publishing; finishing it first")
-            with state.run_lock(record.id) as lock:
-                if not lock.try_acquire():
-                    continue
-                try:
-                    roll_forward(record, state, storage, progress, clock)
-                except LockgateError as error:
-                    raise PreviousRunUnfinished(
-                        f"the previous run {record.id} of this pipeline cannot be finished: {error.message}",
-                        in_place=f"{error.in_place or 'the rest of it is staged'}; the new run was not started",
-                        hint=f"put that right and run `lockgate resume {record.id}`; "
-                        "or give its results up with `lockgate run --supersede`",
-                    ) from error
+        ours = listed.pipeline == pipeline
+        with state.run_lock(listed.id) as lock:
+            # A run of ours that publishes, or is being resumed, must be through before a newer one publishes.
+            must_wait = ours and listed.status in ("publishing", "partial")
+            try:
+                lock.acquire(_TURN if must_wait else _PATIENCE)
+            except DatasetBusy:
+                if must_wait:
+                    raise _unfinished(listed.id, "another process is still publishing it", None) from None
+                continue
+            record = state.run(listed.id)  # as it is now that nobody else can change it
+            if record is None or record.status == "published":
+                continue
+            if record.status in ("publishing", "partial"):
+                if ours:
+                    _finish_or_give_up(record, by, state, storage, progress, clock, supersede=supersede)
+                continue
+            try:
+                if record.status == "running":
+                    sweep_dead(record, state, storage, clock)
+                else:
+                    discard_staged(record.id, state, storage)
+            except LockgateError as error:  # somebody's leftovers are no reason not to run
+                progress.note(f"what run {record.id} left could not be removed: {error.message}")
+
+
+def _finish_or_give_up(
+    record: RunRecord,
+    by: str,
+    state: RunState,
+    storage: LocalStorage,
+    progress: Progress,
+    clock: Clock,
+    *,
+    supersede: bool,
+) -> None:
+    if supersede:
+        state.supersede(record.id, by)
+        discard_staged(record.id, state, storage)
+        progress.note(f"run {record.id} is given up; what it had staged is discarded")
+        return
+    progress.note(f"run {record.id} was interrupted while publishing; finishing it first")
+    try:
+        roll_forward(record, state, storage, progress, clock)
+    except ResumeError as error:  # nothing left to finish it with
+        progress.note(error.message)
+    except LockgateError as error:
+        raise _unfinished(record.id, error.message, error.in_place) from error
+
+
+def _unfinished(run: str, reason: str, in_place: str | None) -> PreviousRunUnfinished:
+    return PreviousRunUnfinished(
+        f"the previous run {run} of this pipeline cannot be finished: {reason}",
+        in_place=f"{in_place or 'the rest of it is staged'}; the new run was not started",
+        hint=f"put that right and run `lockgate resume {run}`; or give its results up with `lockgate run --supersede`",
+    )
 
 
 def roll_forward(
@@ -81,6 +124,11 @@ def roll_forward(
     by_number = dict(enumerate(result.exports, start=1))
     try:
         publish_exports(record.id, state, storage, progress, by_number)
+    except ResumeError as error:
+        result.status, result.exit_code, result.error = "failed", 1, error.message
+        state.finish(record.id, "failed", finished=_now(clock), exit_code=1, error=error.message, result=None)
+        error.result = result
+        raise
     except LockgateError as error:
         # What was promised stays promised: the staged results are kept for the next try.
         result.status, result.exit_code, result.error = "partial", 3, error.message
@@ -96,17 +144,24 @@ def roll_forward(
 
 
 def sweep_dead(record: RunRecord, state: RunState, storage: LocalStorage, clock: Clock) -> None:
-    """A run that died before it began to publish: remove what it had staged."""
-    discard_staged(record.id, state, storage)
+    """A run that died before it began to publish: close its record, then remove what it had staged."""
     error = "the process died before anything was published"
     state.finish(record.id, "failed", finished=_now(clock), exit_code=1, error=error, result=None)
+    discard_staged(record.id, state, storage)
 
 
 def discard_staged(run: str, state: RunState, storage: LocalStorage) -> None:
+    """Remove what a run had staged and not published; one that cannot be removed does not keep the others."""
+    problem: LockgateError | None = None
     for export in reversed(state.exports(run)):  # the first area made the folder that the later ones share
         if export.status in ("staging", "staged"):
-            StagingArea.reopen(storage, export.staging).discard()
-            state.export_discarded(run, export.number)
+            try:
+                StagingArea.reopen(storage, export.staging).discard()
+                state.export_discarded(run, export.number)
+            except LockgateError as error:
+                problem = problem or error
+    if problem:
+        raise problem
 
 
 def stored_result(record: RunRecord, state: RunState) -> RunResult:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import glob
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -63,12 +64,21 @@ def read_source(session: SparkSession, step: SourceStep, project: Path) -> DataF
             reader = reader.option("inferSchema", "false")
     for name, value in params.get("spark", {}).items():
         reader = reader.option(name, str(value).lower() if isinstance(value, bool) else str(value))
-    return reader.format(kind.lower()).load(_locations(params["path"], project))
+    return reader.format(kind.lower()).load(_spark_paths(params["path"], project))
 
 
 def _locations(path: str | list[str], project: Path) -> list[str]:
     each = [path] if isinstance(path, str) else path
     return [p if "://" in p else str(project / p) for p in each]
+
+
+def _spark_paths(path: str | list[str], project: Path) -> list[str]:
+    """The same as Spark takes them: the author may write `*.csv`, but what the project's folder is called is no
+    pattern."""
+    literal = re.sub(r"([\\\[\]{}*?])", r"\\\1", str(project))
+    return [
+        literal + p.removeprefix(str(project)) if p.startswith(str(project)) else p for p in _locations(path, project)
+    ]
 
 
 def find_missing(step: SourceStep, project: Path) -> None:

@@ -13,8 +13,10 @@ from lockgate.storage.local import LocalStorage
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
+    from pyspark.sql.types import StructField
 
 _NOT_IN_CSV = ("array", "map", "struct", "binary", "variant", "interval", "geometry", "geography")
+_HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 _NOTHING = "nothing was published; every destination is as it was"
 
 
@@ -57,6 +59,14 @@ def check_columns(frame: DataFrame, layout: Layout) -> None:
         raise StageError(
             f"partition_by names {missing[0]}, and the query has {', '.join(frame.columns)}", in_place=_NOTHING
         )
+    wanted = {c.casefold() for c in layout.partition_by}
+    for field in frame.schema.fields:
+        if field.name.casefold() in wanted and field.dataType.simpleString().startswith(_NOT_IN_CSV):
+            raise StageError(
+                f"the column {field.name} of type {field.dataType.simpleString()} cannot name a partition's folder",
+                in_place=_NOTHING,
+                hint="partition by a number, a date, a boolean or a text",
+            )
     if layout.partition_by and len(layout.partition_by) >= len(frame.columns):
         raise StageError("partition_by names every column, so no column is left for the files", in_place=_NOTHING)
 
@@ -66,10 +76,21 @@ def _shaped(frame: DataFrame, layout: Layout) -> DataFrame:
 
     if layout.shape == "rows":
         return _partitioned(frame, layout) if layout.partition_by else frame
-    row = F.struct(*[F.col(quoted(name)) for name in frame.columns])
     options = dict(layout.text_options)
+    row = F.struct(*[_cell(field, options.get("nullValue", "")) for field in frame.schema.fields])
     line = F.to_csv(row, options) if layout.shape == "csv" else F.to_json(row, options)
     return frame.select(F.concat(F.coalesce(line, F.lit("")), F.lit("\n")).alias("line"))
+
+
+def _cell(field: StructField, null_value: str) -> Column:
+    """A column as it goes into a line; a text that reads as NULL is refused, since no reader could tell."""
+    from pyspark.sql import functions as F
+
+    column = F.col(quoted(field.name))
+    if not null_value or not field.dataType.simpleString().startswith(("string", "char", "varchar")):
+        return column
+    refusal = F.raise_error(F.lit(f"the column {field.name} holds the text {null_value}, which null_value makes NULL"))
+    return F.when(column == null_value, refusal.cast("string")).otherwise(column).alias(field.name)
 
 
 def _partitioned(frame: DataFrame, layout: Layout) -> DataFrame:
@@ -79,9 +100,10 @@ def _partitioned(frame: DataFrame, layout: Layout) -> DataFrame:
     def checked(name: str) -> Column:
         column = F.col(quoted(name))
         refusal = F.raise_error(
-            F.lit(f"the partition column {name} holds an empty string, which a folder name cannot tell from NULL")
+            F.lit(f"the partition column {name} holds an empty string, or what stands for NULL in a folder's name")
         )
-        return F.when(column == "", refusal.cast("string")).otherwise(column).alias(name)
+        wrong = column.isin("", _HIVE_NULL)
+        return F.when(wrong, refusal.cast("string")).otherwise(column).alias(name)
 
     wanted = {c.casefold() for c in layout.partition_by}
     fields = frame.schema.fields

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from lockgate.destinations.protocol import Outcome, Prepared
-from lockgate.errors import StateError
+from lockgate.errors import LockgateError, StateError
+from lockgate.storage.local import LocalStorage
 from lockgate.storage.locks import FileLock, is_held
 
 SCHEMA_VERSION = 1
@@ -54,9 +55,9 @@ class RunState:
     @contextmanager
     def _open(self) -> Iterator[sqlite3.Connection]:
         try:
-            self.folder.mkdir(parents=True, exist_ok=True)
+            LocalStorage().make_folders(self.folder)
             connection = sqlite3.connect(self._path, timeout=_WAIT)
-        except (OSError, sqlite3.Error) as error:
+        except (LockgateError, sqlite3.Error) as error:
             raise StateError(
                 f"cannot open the record of runs {self._path}: {error}",
                 in_place="nothing was run",
@@ -64,7 +65,8 @@ class RunState:
             ) from error
         connection.row_factory = sqlite3.Row
         try:
-            connection.execute("PRAGMA synchronous = FULL")
+            # EXTRA also syncs the folder after the rollback journal is removed, else a power cut could bring it back.
+            connection.execute("PRAGMA synchronous = EXTRA")
             self._migrate(connection)
             with connection:
                 yield connection
@@ -93,7 +95,7 @@ class RunState:
     # A run is alive while its process holds this lock; the kernel drops it when the process dies.
     def run_lock(self, run: str) -> FileLock:
         folder = self.folder / "locks"
-        folder.mkdir(parents=True, exist_ok=True)
+        LocalStorage().make_folders(folder)
         return FileLock(folder / f"{run}.lock")
 
     def is_alive(self, run: str) -> bool:
@@ -124,7 +126,6 @@ class RunState:
     def supersede(self, run: str, by: str) -> None:
         with self._open() as db:
             db.execute("UPDATE runs SET status = 'superseded', superseded_by = ? WHERE id = ?", (by, run))
-            db.execute("UPDATE exports SET status = 'discarded' WHERE run = ? AND status = 'staged'", (run,))
 
     def export_staging(self, run: str, number: int, name: str, staging: Path) -> None:
         with self._open() as db:
@@ -164,15 +165,15 @@ class RunState:
             rows = db.execute("SELECT * FROM runs ORDER BY started DESC, rowid DESC LIMIT ?", (limit,)).fetchall()
         return [_run_record(row) for row in rows]
 
-    def unsettled(self, pipeline: str | None = None) -> list[RunRecord]:
-        """Runs that began and were not brought to an end, oldest first; of one pipeline, or of all."""
+    def unsettled(self) -> list[RunRecord]:
+        """Runs that were not brought to an end, or ended without removing what they had staged; oldest first."""
         if not self._path.exists():
             return []
         with self._open() as db:
             rows = db.execute(
-                "SELECT * FROM runs WHERE status IN ('running', 'publishing', 'partial') "
-                "AND (? IS NULL OR pipeline = ?) ORDER BY started, rowid",
-                (pipeline, pipeline),
+                "SELECT * FROM runs WHERE status IN ('running', 'publishing', 'partial') OR (status <> 'published' "
+                "AND EXISTS (SELECT 1 FROM exports WHERE run = runs.id AND exports.status IN ('staging', 'staged'))) "
+                "ORDER BY started, rowid"
             ).fetchall()
         return [_run_record(row) for row in rows]
 

@@ -112,6 +112,10 @@ class LocalStorage:
             raise StorageError(f"cannot remove the folder {path}: {_reason(error)}") from error
         return True
 
+    def resolves_inside(self, path: Path, root: Path) -> bool:
+        """Whether `path` is below `root` once links are followed; its last part need not exist."""
+        return path.parent.resolve().is_relative_to(root.resolve())
+
     def remove_tree(self, path: Path) -> None:
         """Remove a folder and all below it; one that is gone already is fine."""
         with explained("remove the folder", path):

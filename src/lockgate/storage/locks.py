@@ -66,10 +66,15 @@ class FileLock:
 
 def is_held(path: Path) -> bool:
     """Whether a live process holds the lock on `path`. A missing file is held by nobody."""
-    if not path.exists():
+    try:
+        handle = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    except FileNotFoundError:
         return False
-    lock = FileLock(path)
-    if lock.try_acquire():
-        lock.release()
-        return False
-    return True
+    try:
+        # Shared, so that two who only ask do not take each other for owners.
+        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(handle)
+    return False

@@ -78,6 +78,8 @@ class StagingArea:
     def discard(self) -> None:
         """Remove the area, and the folders that were made for it if nothing else came to live in them."""
         self.release()
+        if is_sealed(self.path):  # first, so that what a failing removal leaves is swept by whoever comes next
+            self.storage.remove(self.path / _SEALED)
         self.storage.remove_tree(self.path)
         if _unborn_path(self.path).exists():
             self.storage.remove_tree(_unborn_path(self.path))

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from lockgate.errors import StorageError
 from lockgate.storage import staging
 from lockgate.storage.local import LocalStorage, explained
 from lockgate.storage.locks import FileLock
@@ -46,8 +47,8 @@ class RecoveryReport:
 
 
 def is_hidden(name: str) -> bool:
-    """Names that readers such as Spark do not take for data."""
-    return name.startswith(("_", "."))
+    """Names that readers such as Spark do not take for data; `_day=1` is a partition of a column named `_day`."""
+    return name.startswith(".") or (name.startswith("_") and "=" not in name)
 
 
 class FolderTarget:
@@ -70,6 +71,12 @@ class FolderTarget:
             for entry in entries:
                 if is_hidden(entry.name):
                     continue
+                if entry.is_symlink() and entry.is_dir():
+                    raise StorageError(
+                        f"{entry.path} is a link to a folder inside a dataset; what is behind it may not be ours",
+                        in_place="nothing was changed",
+                        hint="move the files into the dataset, or the link out of it",
+                    )
                 if entry.is_dir():
                     yield from self._walk(Path(entry.path), f"{prefix}{entry.name}/")
                 elif entry.name.lower().endswith(".parquet"):
@@ -84,6 +91,7 @@ class FolderTarget:
             yield self._recover()
 
     def _recover(self) -> RecoveryReport:
+        journal.remove_drafts(self.storage, self.root)
         pending = journal.read(self.root)
         if pending:
             journal.carry_out(self.storage, self.root, pending)

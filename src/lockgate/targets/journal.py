@@ -11,7 +11,7 @@ import json
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from lockgate.errors import JournalError
+from lockgate.errors import JournalError, StorageError
 from lockgate.storage.local import LocalStorage, explained
 
 JOURNAL_NAME = ".lockgate_journal"
@@ -41,8 +41,18 @@ def write(storage: LocalStorage, root: Path, change: Change) -> None:
     draft = root / f"{JOURNAL_NAME}.{change.identity}"
     storage.remove(draft)  # a crash right here last time may have left it
     storage.write(draft, json.dumps(record).encode())
-    storage.replace(draft, root / JOURNAL_NAME)
+    try:
+        storage.replace(draft, root / JOURNAL_NAME)
+    except BaseException:
+        draft.unlink(missing_ok=True)
+        raise
     storage.fsync_folder(root)
+
+
+def remove_drafts(storage: LocalStorage, root: Path) -> None:
+    """Journals that were never decided, left by a crash. The caller holds the folder's lock."""
+    for draft in root.glob(f"{JOURNAL_NAME}.*"):
+        storage.remove(draft)
 
 
 def read(root: Path) -> Change | None:
@@ -78,6 +88,13 @@ def read(root: Path) -> Change | None:
 def carry_out(storage: LocalStorage, root: Path, change: Change) -> None:
     """Do every move and removal that is not done yet, make them durable, and end the journal."""
     touched = {root}
+    for name in (*(n for move in change.moves for n in move), *change.removes):
+        if not storage.resolves_inside(root / name, root):
+            raise JournalError(
+                f"the journal of {root} names {name}, which a link leads out of the folder",
+                in_place="the journal is kept; nothing outside the folder was touched",
+                hint=f"remove the link, then run `lockgate recover {root}`",
+            )
     for staged_name, final_name in change.moves:
         staged, final = root / staged_name, root / final_name
         if staged.exists():
@@ -106,7 +123,10 @@ def _drop_emptied(storage: LocalStorage, root: Path, removes: tuple[str, ...]) -
     """Partition folders whose last file was removed go too; a folder that holds anything else stays."""
     for parent in sorted({PurePosixPath(r).parent for r in removes}, key=lambda p: -len(p.parts)):
         while parent.parts:
-            if not storage.remove_folder_if_empty(root / parent):
+            try:
+                if not storage.remove_folder_if_empty(root / parent):
+                    break
+            except StorageError:  # an empty folder that stays is no reason to keep the journal open
                 break
             parent = parent.parent
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import os
 from dataclasses import asdict
 from pathlib import Path
 
@@ -12,7 +13,7 @@ import pytest
 
 from lockgate.destinations import registry
 from lockgate.destinations.protocol import ExportRequest, Prepared
-from lockgate.errors import PublishError, StorageError
+from lockgate.errors import JournalError, PublishError, StageError, StorageError
 from lockgate.modes import EXPORT_MODES, KEYED_MODES
 from lockgate.storage.local import LocalStorage
 from lockgate.storage.staging import StagingArea
@@ -220,3 +221,53 @@ def test_bad_requests_are_refused(tmp_path: Path, kind: str, destination: str, o
 def test_unknown_types_are_not_found() -> None:
     assert registry.find("NOPE") is None
     assert registry.types() == ("CSV", "JSON", "PARQUET")
+
+
+def test_somebody_elses_damaged_journal_does_not_make_it_decided(tmp_path: Path) -> None:
+    prepared = prepare(tmp_path, "parquet folder", [1])
+    (tmp_path / "out/a/.lockgate_journal").write_text("{")
+    with pytest.raises(JournalError):
+        publish(prepared)
+    destination = registry.find("PARQUET")
+    assert destination is not None
+    assert not destination.is_decided(prepared)
+    with pytest.raises(JournalError):
+        prepare(tmp_path, "parquet folder", [1], run="r2")
+
+
+@pytest.mark.parametrize("form", ["csv", "json", "parquet file"])
+def test_a_pipe_or_a_folder_is_not_replaced(tmp_path: Path, form: str) -> None:
+    path = tmp_path / FORMS[form][0]
+    path.parent.mkdir()
+    os.mkfifo(path)
+    with pytest.raises(StageError, match="no regular file"):
+        prepare(tmp_path, form, [1])
+    assert path.is_fifo()
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"delimiter": '"'},
+        {"delimiter": "\n"},
+        {"quote": "\r"},
+        {"quote": "'", "delimiter": "'"},
+        {"escape": ","},
+        {"delimiter": "||"},
+        {"encoding": "base64"},
+        {"encoding": "nope"},
+    ],
+)
+def test_csv_options_that_no_reader_could_read_are_refused(tmp_path: Path, options: dict) -> None:
+    csv = registry.find("CSV")
+    assert csv is not None
+    request = ExportRequest("a.csv", "CSV", "REPLACE", options, project=tmp_path)
+    assert {c.about for c in csv.problems(request)} == {"options"}
+
+
+@pytest.mark.parametrize("destination", [".", "..", "/", "./x/.."])
+def test_the_projects_own_folder_is_no_dataset(tmp_path: Path, destination: str) -> None:
+    parquet = registry.find("PARQUET")
+    assert parquet is not None
+    found = parquet.problems(ExportRequest(destination, "PARQUET", "REPLACE", project=tmp_path))
+    assert [c.about for c in found] == ["destination"]

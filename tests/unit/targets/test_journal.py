@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from lockgate.errors import JournalError
+from lockgate.errors import JournalError, StorageError
 from lockgate.storage.local import LocalStorage
 from lockgate.targets import journal
 from lockgate.targets.folder import FolderTarget, recover
@@ -110,3 +110,30 @@ def test_a_folder_that_is_emptied_goes_and_one_with_other_files_stays(root: Path
     FolderTarget(root, LocalStorage()).commit(change)
     assert not (root / "x=1").exists()
     assert (root / "x=2/README.txt").exists()
+
+
+def test_a_link_to_a_folder_inside_a_dataset_is_refused_and_not_followed(root: Path, tmp_path_factory) -> None:
+    archive = tmp_path_factory.mktemp("archive")
+    (archive / "precious.parquet").write_text("keep")
+    (root / "linked").symlink_to(archive)
+    with pytest.raises(StorageError, match="is a link to a folder"):
+        FolderTarget(root, LocalStorage()).files()
+    journal.write(LocalStorage(), root, Change("x", ".staging_one", (), ("linked/precious.parquet",)))
+    with pytest.raises(JournalError, match="a link leads out of the folder"):
+        recover(root)
+    assert (archive / "precious.parquet").read_text() == "keep"
+
+
+def test_a_partition_of_a_column_with_an_underscore_is_data(tmp_path: Path) -> None:
+    for name in ("_day=1/a.parquet", "_tmp/b.parquet"):
+        (tmp_path / name).parent.mkdir()
+        (tmp_path / name).write_text("")
+    assert FolderTarget(tmp_path, LocalStorage()).files() == ["_day=1/a.parquet"]
+
+
+def test_a_draft_that_was_never_decided_goes(root: Path) -> None:
+    (root / f"{JOURNAL_NAME}.dead").write_text("{")
+    (root / ".staging_one/owner").write_text("{}")
+    recover(root)
+    assert not (root / f"{JOURNAL_NAME}.dead").exists()
+    assert data(root) == {"old.parquet": "old"}

@@ -1,0 +1,214 @@
+"""Lockgate against the same job as a bare PySpark script: one process, one Spark session, start-up excluded.
+
+    python benchmarks/pipeline_overhead/run.py [--rows N] [--rounds N] [--only NAME] [--strict] [--keep]
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pyspark
+
+import lockgate
+from lockgate.config import SparkSettings
+from lockgate.running.session import open_session
+
+HERE = Path(__file__).resolve().parent
+LIMIT = 5.0  # per cent, of the aggregation with its Parquet export
+GROUPS = 100_000
+
+AGGREGATION = """SELECT customer, count(*) AS orders, sum(amount) AS amount, max(amount) AS largest
+FROM orders GROUP BY customer"""
+
+
+@dataclass(frozen=True)
+class Job:
+    name: str
+    says: str
+    query: str
+    bare: Callable[[Any, str], None]  # writes the frame to a path
+    suffix: str  # of the destination
+    export: str  # the EXPORT's clauses after TO "..."
+    required: bool = False
+
+
+def bare_parquet(frame: Any, target: str) -> None:
+    frame.write.mode("overwrite").parquet(target)
+
+
+def bare_csv(frame: Any, target: str) -> None:
+    frame.coalesce(1).write.mode("overwrite").option("header", True).csv(target)
+
+
+JOBS = [
+    Job(
+        "parquet",
+        f"{GROUPS:,} groups to a Parquet folder",
+        AGGREGATION,
+        bare_parquet,
+        "",
+        "TYPE PARQUET MODE REPLACE",
+        required=True,
+    ),
+    Job("csv", f"{GROUPS:,} groups to one CSV file", AGGREGATION, bare_csv, ".csv", "TYPE CSV MODE REPLACE"),
+    Job(
+        "copy",
+        "every row to a Parquet folder",
+        "SELECT id, customer, amount * 2 AS amount FROM orders",
+        bare_parquet,
+        "",
+        "TYPE PARQUET MODE REPLACE",
+    ),
+]
+
+
+@dataclass
+class Times:
+    bare: list[float] = field(default_factory=list)
+    ours: list[float] = field(default_factory=list)
+
+    @property
+    def overhead(self) -> float:
+        """Per cent, of the medians."""
+        return 100 * (statistics.median(self.ours) / statistics.median(self.bare) - 1)
+
+    @property
+    def paired(self) -> float:
+        """Per cent, the median over the rounds: less moved by what else the machine does."""
+        return 100 * (statistics.median(b / a for a, b in zip(self.bare, self.ours, strict=True)) - 1)
+
+    @property
+    def fastest(self) -> float:
+        """Per cent, of the fastest of each."""
+        return 100 * (min(self.ours) / min(self.bare) - 1)
+
+
+def make_source(session: Any, path: Path, rows: int) -> None:
+    frame = session.range(rows).selectExpr(
+        "id",
+        f"CAST(pmod(xxhash64(id), {GROUPS}) AS INT) AS customer",
+        "CAST(pmod(xxhash64(id, 7), 1000000) / 100.0 AS DOUBLE) AS amount",
+    )
+    frame.repartition(8).write.parquet(str(path))
+
+
+def timed(action: Callable[[], None]) -> float:
+    os.sync()  # what the other side left in the page cache is not ours to write
+    began = time.perf_counter()
+    action()
+    return time.perf_counter() - began
+
+
+def measure(session: Any, job: Job, rounds: int) -> Times:
+    """Both sides once to warm up, then in turns; who begins changes from round to round."""
+    pipeline = Path(f"{job.name}.sql")
+    pipeline.write_text(
+        'SOURCE files TYPE PARQUET PARAMS {"path": "source"};\nLOAD orders FROM files;\n'
+        f'EXPORT {job.query}\nTO "ours/{job.name}{job.suffix}" {job.export};\n'
+    )
+
+    def bare() -> None:
+        session.read.parquet("source").createOrReplaceTempView("orders")
+        job.bare(session.sql(job.query), f"bare/{job.name}{job.suffix}")
+
+    def ours() -> None:
+        lockgate.run(pipeline, spark=session)
+
+    def one(side: Callable[[], None]) -> float:
+        seconds = timed(side)
+        session.catalog.dropTempView("orders")  # Lockgate does not replace a view that it finds
+        return seconds
+
+    one(bare), one(ours)
+    times = Times()
+    for number in range(rounds):
+        if number % 2:
+            b, a = one(ours), one(bare)
+        else:
+            a, b = one(bare), one(ours)
+        times.bare.append(a)
+        times.ours.append(b)
+        print(f"  {job.name} {number + 1}/{rounds}: bare {a:.2f} s, Lockgate {b:.2f} s, {b / a:.3f}", flush=True)
+    same_rows(session, job)
+    return times
+
+
+def same_rows(session: Any, job: Job) -> None:
+    """A fast wrong answer is no result."""
+
+    def read(side: str) -> Any:
+        path = f"{side}/{job.name}{job.suffix}"
+        return session.read.parquet(path) if not job.suffix else session.read.csv(path, header=True)
+
+    bare, ours = read("bare"), read("ours")
+    assert sorted(ours.columns) == sorted(bare.columns)
+    columns = sorted(bare.columns)
+    total = [f.select(columns).selectExpr("count(*)", "sum(xxhash64(*) % 1000003)").first() for f in (bare, ours)]
+    assert total[0] == total[1], f"{job.name}: the two sides wrote different rows"
+
+
+def report(results: dict[str, Times], rows: int, rounds: int) -> str:
+    lines = [
+        "| job | bare PySpark (s) | Lockgate (s) | ratio of medians | median ratio of rounds | ratio of fastest |",
+        "| --- | ---: | ---: | ---: | ---: | ---: |",
+    ]
+    for job in JOBS:
+        if (times := results.get(job.name)) is None:
+            continue
+        sides = [
+            f"{statistics.median(t):.2f} ({min(t):.2f} to {max(t):.2f})" for t in (times.bare, times.ours)
+        ]
+        ratios = [f"{1 + p / 100:.3f} ({p:+.1f} %)" for p in (times.overhead, times.paired, times.fastest)]
+        lines.append(f"| {job.says} | {' | '.join(sides + ratios)} |")
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+    about = (
+        f"{datetime.now(UTC):%Y-%m-%d}, {rows:,} rows, {rounds} rounds after a warm-up of each; median (fastest to "
+        f"slowest). {os.cpu_count()} cores, {memory:.0f} GiB, Python {platform.python_version()}, "
+        f"PySpark {pyspark.__version__}, Lockgate {lockgate.__version__}."
+    )
+    return "\n".join([about, "", *lines, ""])
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rows", type=int, default=10_000_000)
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--only", choices=[job.name for job in JOBS], action="append")
+    parser.add_argument("--strict", action="store_true", help=f"exit 1 if the required overhead is above {LIMIT:g} %%")
+    parser.add_argument("--no-results", action="store_true", help="do not write results.md")
+    options = parser.parse_args()
+    chosen = [job for job in JOBS if not options.only or job.name in options.only]
+    results: dict[str, Times] = {}
+    with ExitStack() as stack:
+        folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="lockgate-bench-"))
+        os.chdir(folder)
+        stack.callback(os.chdir, HERE)
+        session = open_session(SparkSettings(), name="pipeline overhead", scratch=Path(folder, "scratch"))
+        stack.callback(session.stop)
+        print(f"making {options.rows:,} rows", flush=True)
+        make_source(session, Path("source"), options.rows)
+        for job in chosen:
+            results[job.name] = measure(session, job, options.rounds)
+    text = report(results, options.rows, options.rounds)
+    print(text)
+    if not options.no_results:
+        (HERE / "results.md").write_text(f"# Pipeline overhead: results\n\n{text}")
+    over = [j.name for j in chosen if j.required and results[j.name].paired > LIMIT]
+    print(f"above {LIMIT:g} %: {', '.join(over)}" if over else f"within {LIMIT:g} %")
+    return 1 if over and options.strict else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
