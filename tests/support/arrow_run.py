@@ -24,13 +24,11 @@ class ArrowRun(PipelineRun):
     tables: list[pa.Table] = field(default_factory=list)
 
     def _stage_and_check(self) -> None:
-        for export in self._exports:
-            self._make_area(export)
+        self._make_areas()
         for export, table in zip(self._exports, self.tables, strict=True):
             assert export.area is not None
             rows = staged_rows(table, export.destination.layout(export.request).shape, export.area.rows)
             export.prepared = export.destination.stage(export.request, export.area, rows)
-            self.state.export_staged(self.run, export.number, export.prepared)
             export.result.status = "staged"
             export.result.rows = export.prepared.rows
 

@@ -81,10 +81,12 @@ class ParquetFolderDestination:
         for number, part in enumerate(rows.parts):
             count += pq.read_metadata(part).num_rows
             size += part.stat().st_size
+            area.storage.fsync_file(part)
             partition = part.relative_to(rows.root).parent
             final = partition / f"part-{request.run}-{request.number}-{number:05d}.parquet"
             moves.append([part.relative_to(root).as_posix(), final.as_posix()])
-        area.storage.fsync_tree(area.path)
+        for folder in {f for part in rows.parts for f in part.parents if f.is_relative_to(rows.root)}:
+            area.storage.fsync_folder(folder)
         return Prepared(
             destination=request.destination,
             type=request.type,

@@ -54,7 +54,10 @@ class Frames:
 
     def _refuse_to_shadow(self) -> None:
         """A session that a caller gave may hold views of its own, which a table of the pipeline must not replace."""
-        ours = {s.name.casefold(): s.name for s in self._plan.steps if s.kind in ("load", "create")}
+        ours = {s.name.casefold() for s in self._plan.steps if s.kind in ("load", "create")}
+        # Asking by name takes a few milliseconds, listing a tenth of a second; so it is asked first.
+        if not any(self.session.catalog.tableExists(quoted(name)) for name in ours):
+            return
         taken = [t.name for t in self.session.catalog.listTables() if t.isTemporary and t.name.casefold() in ours]
         if taken:
             raise RunError(

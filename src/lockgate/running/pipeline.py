@@ -140,8 +140,7 @@ class PipelineRun:
             if self.local and isinstance(step.statement, SourceStep):
                 find_missing(step.statement, self.project.root)
                 recover_folders(step.statement, self.project.root)
-        for export in self._exports:  # first of all: a folder that cannot be written is found before hours of work
-            self._make_area(export)
+        self._make_areas()  # first of all: a folder that cannot be written is found before hours of work
         with self.progress.working("starting Spark"):
             session = self.open_session()
         with ExitStack() as stack:
@@ -160,12 +159,13 @@ class PipelineRun:
             self.progress.phase("check")
             self._check(frames)
 
-    def _make_area(self, export: _Export) -> None:
-        place = export.destination.staging_place(export.request)
-        sweep(self.storage, place)
-        identity = f"{self.run}-{export.number}"
-        self.state.export_staging(self.run, export.number, export.result.name, area_path(place, identity))
-        export.area = StagingArea.create(self.storage, place, identity)
+    def _make_areas(self) -> None:
+        places = {e.number: e.destination.staging_place(e.request) for e in self._exports}
+        paths = {e.number: area_path(places[e.number], f"{self.run}-{e.number}") for e in self._exports}
+        self.state.staging(self.run, {e.number: (e.result.name, paths[e.number]) for e in self._exports})
+        for export in self._exports:
+            sweep(self.storage, places[export.number])
+            export.area = StagingArea.create(self.storage, places[export.number], f"{self.run}-{export.number}")
 
     def _stage(self, export: _Export, frames: Frames) -> None:
         assert export.area is not None
@@ -186,7 +186,6 @@ class PipelineRun:
             raise
         except Exception as error:  # Spark's, from computing or writing the rows
             raise frames.explain(error, export.step) from error
-        self.state.export_staged(self.run, export.number, export.prepared)
         export.result.status = "staged"
         export.result.rows = self._steps[export.step_number].rows = export.prepared.rows
         self._steps[export.step_number].status = "staged"
@@ -234,7 +233,8 @@ class PipelineRun:
             assert export.area is not None
             export.area.seal()
         self._promised = True
-        self.state.publishing(self.run, self.result.to_json())
+        prepared = {export.number: export.prepared for export in self._exports if export.prepared}
+        self.state.publishing(self.run, self.result.to_json(), prepared)
         results = {export.number: export.result for export in self._exports}
         try:
             publish_exports(self.run, self.state, self.storage, self.progress, results)

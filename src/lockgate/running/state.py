@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from importlib.resources import files
@@ -108,9 +108,13 @@ class RunState:
                 (run, pipeline, profile, started),
             )
 
-    def publishing(self, run: str, result: dict[str, Any]) -> None:
+    def publishing(self, run: str, result: dict[str, Any], prepared: Mapping[int, Prepared]) -> None:
         """The point of no return: from here the run is finished by publishing, by whomever."""
         with self._open() as db:
+            db.executemany(
+                "UPDATE exports SET status = 'staged', prepared = ? WHERE run = ? AND number = ?",
+                [(json.dumps(asdict(p)), run, number) for number, p in prepared.items()],
+            )
             db.execute("UPDATE runs SET status = 'publishing', result = ? WHERE id = ?", (json.dumps(result), run))
 
     def finish(
@@ -127,18 +131,12 @@ class RunState:
         with self._open() as db:
             db.execute("UPDATE runs SET status = 'superseded', superseded_by = ? WHERE id = ?", (by, run))
 
-    def export_staging(self, run: str, number: int, name: str, staging: Path) -> None:
+    def staging(self, run: str, areas: Mapping[int, tuple[str, Path]]) -> None:
+        """Where each export, by its number, will be staged under its name: on record before anything is there."""
         with self._open() as db:
-            db.execute(
+            db.executemany(
                 "INSERT INTO exports (run, number, name, status, staging) VALUES (?, ?, ?, 'staging', ?)",
-                (run, number, name, str(staging)),
-            )
-
-    def export_staged(self, run: str, number: int, prepared: Prepared) -> None:
-        with self._open() as db:
-            db.execute(
-                "UPDATE exports SET status = 'staged', prepared = ? WHERE run = ? AND number = ?",
-                (json.dumps(asdict(prepared)), run, number),
+                [(run, number, name, str(path)) for number, (name, path) in areas.items()],
             )
 
     def export_published(self, run: str, number: int, outcome: Outcome) -> None:

@@ -27,6 +27,11 @@ class LocalStorage:
         del step, path
         return action()
 
+    def make_scratch_folder(self, folder: Path) -> None:
+        """Make one folder whose loss in a power cut would not matter."""
+        with explained("create the folder", folder):
+            self._do("mkdir", folder, folder.mkdir)
+
     def make_folders(self, folder: Path) -> list[Path]:
         """Make `folder` and its missing parents; returns those it made, outermost first. They are durable."""
         missing = []
@@ -63,6 +68,11 @@ class LocalStorage:
         with self.create(path) as file:
             file.write(data)
 
+    def write_scratch(self, path: Path, data: bytes) -> None:
+        """Write a small file whose loss in a power cut would not matter."""
+        with explained("write", path):
+            self._do("create", path, lambda: path.write_bytes(data))
+
     def fsync_file(self, path: Path) -> None:
         with explained("sync", path):
             self._do("fsync", path, lambda: _fsync(path, os.O_RDONLY))
@@ -71,13 +81,6 @@ class LocalStorage:
         """Make renames, creations and removals inside `path` durable."""
         with explained("sync the folder", path):
             self._do("fsync_folder", path, lambda: _fsync(path, os.O_RDONLY | os.O_DIRECTORY))
-
-    def fsync_tree(self, root: Path) -> None:
-        """Every file and folder below `root`, and `root` itself. Linked files are not followed."""
-        for folder, _, names in os.walk(root, topdown=False):
-            for name in names:
-                self.fsync_file(Path(folder, name))
-            self.fsync_folder(Path(folder))
 
     def replace(self, staged: Path, final: Path) -> None:
         """Swap `staged` in under the name `final`, at once; the caller syncs the folder."""

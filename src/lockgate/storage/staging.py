@@ -40,9 +40,10 @@ class StagingArea:
         final = area_path(beside, identity)
         unborn = _unborn_path(final)
         try:
-            storage.make_folders(unborn)
+            # Not synced: an area matters only once it is sealed, and sealing syncs it with its folder.
+            storage.make_scratch_folder(unborn)
             owner = {"id": identity, "made_folders": [str(p) for p in made]}
-            storage.write(unborn / _OWNER, json.dumps(owner).encode())
+            storage.write_scratch(unborn / _OWNER, json.dumps(owner).encode())
             lock = FileLock(unborn / _OWNER)
             lock.try_acquire()
             storage.replace(unborn, final)
