@@ -229,6 +229,7 @@ def test_a_closed_terminal_does_not_end_a_run(tmp_path: Path) -> None:
     ended = subprocess.run(
         [sys.executable, "-m", "lockgate", "resume", "2026-01-01T00-00-00-aaaa"],
         cwd=tmp_path, stdout=subprocess.PIPE, stderr=writer, check=False,
+        env={k: v for k, v in os.environ.items() if k != "PYTHONUNBUFFERED"},
     )  # fmt: skip
     os.close(writer)
     assert ended.returncode == 0

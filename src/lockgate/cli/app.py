@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+import os
+import sys
 
 # Loading the SQL grammar makes many small objects that live to the end; collecting among them is wasted time.
 gc.disable()
@@ -34,4 +36,16 @@ for command in (init.init, check.check, plan.plan, run.run, runs.resume, runs.ru
 
 
 def main() -> None:
-    app(prog_name="lockgate")
+    try:
+        app(prog_name="lockgate")
+    finally:
+        _let_go_of_broken_streams()
+
+
+def _let_go_of_broken_streams() -> None:
+    """Python ends with 120 when what is left in a closed stream cannot be written; our exit code says more."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except (OSError, ValueError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

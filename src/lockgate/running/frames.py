@@ -40,7 +40,7 @@ class Frames:
         self._queries: list[Sql] = []
         self._views: list[str] = []
         self._kept: list[DataFrame] = []
-        self._results: dict[int, str] = {}
+        self._results: dict[int, DataFrame] = {}
 
     def __enter__(self) -> Frames:
         self._refuse_to_shadow()
@@ -88,7 +88,7 @@ class Frames:
 
     def result(self, number: int) -> DataFrame:
         """The rows of the check or export that was built under this number."""
-        return self.session.table(self._results[number])
+        return self._results[number]
 
     def explain(self, error: Exception, step: Step) -> LockgateError:
         """Spark's exception as ours, with the place in the pipeline."""
@@ -122,12 +122,14 @@ class Frames:
         self._views.append(step.name.casefold())
 
     def _result(self, number: int, frame: DataFrame) -> None:
-        """A view pins the query to the tables as they are now; over Connect a DataFrame alone would look its names
-        up again when it runs."""
-        name = _OWN_VIEW.format(run=self._run, number=number)
-        self._view(name, frame)
-        self._views.append(name)
-        self._results[number] = name
+        """Pin a query to the tables as they are now. A classic DataFrame is bound to them already; one over Connect
+        would look its names up again when it runs, so it becomes a view, which the server binds."""
+        if type(self.session).__module__.startswith("pyspark.sql.connect"):
+            name = _OWN_VIEW.format(run=self._run, number=number)
+            self._view(name, frame)
+            self._views.append(name)
+            frame = self.session.table(name)
+        self._results[number] = frame
 
     @staticmethod
     def _view(name: str, frame: DataFrame) -> None:

@@ -42,6 +42,12 @@ def open_session(settings: SparkSettings, *, name: str, scratch: Path, debug: bo
         return _connect(settings, name) if settings.remote else _start(settings, name, log, scratch)
     except LockgateError:
         raise
+    except ImportError as error:
+        raise SparkUnavailable(
+            f"Spark Connect needs a package that is not installed: {_first_line(error)}",
+            in_place="nothing was run",
+            hint="pip install 'lockgate[connect]'",
+        ) from error
     except Exception as error:  # whatever py4j, grpc or the JVM raise: the run cannot begin
         reason = _first_line(error).replace(settings.remote or "\0", settings.address)
         raise SparkUnavailable(
