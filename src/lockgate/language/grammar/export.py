@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from lockgate.identifiers import quoted
 from lockgate.language.cursor import Cursor
 from lockgate.language.grammar.clauses import read_clauses
 from lockgate.language.json_clause import JsonObject
@@ -96,5 +97,4 @@ def _what(cursor: Cursor, begin: int, first: int, target: int) -> tuple[str | No
     cursor.index = first
     name = cursor.name("a query or a table")
     text = cursor.text.slice(tokens[0].start, tokens[0].end).revealed()
-    quoted = "`" + name.replace("`", "``") + "`"
-    return name, Sql(f"SELECT * FROM {quoted}", lambda _offset: text.place(0, len(text.text)))
+    return name, Sql(f"SELECT * FROM {quoted(name)}", lambda _offset: text.place(0, len(text.text)))
