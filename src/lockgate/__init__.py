@@ -10,20 +10,27 @@ from typing import TYPE_CHECKING, Any
 
 from lockgate import errors
 from lockgate.errors import (
+    ArgumentError,
     CheckFailed,
     ConfigError,
     DatasetBusy,
+    DatasetMergeError,
+    DuplicateKeyError,
     FunctionError,
     JavaNotFound,
     JournalError,
     LockgateError,
+    MergeError,
+    NullKeyError,
     PartialPublish,
+    PartitionMoveError,
     PipelineError,
     PreviousRunUnfinished,
     PublishError,
     QueryError,
     ResumeError,
     RunError,
+    SchemaMismatchError,
     SourceError,
     SparkUnavailable,
     StageError,
@@ -34,11 +41,55 @@ from lockgate.functions import function
 
 if TYPE_CHECKING:
     __version__: str
+    from lockgate.datasets.entry import merge, write_dataset
+    from lockgate.datasets.file_manager import IncrementalFileManager
+    from lockgate.datasets.io import DuckDBDatasetIO, PyArrowDatasetIO
+    from lockgate.engines.path_validator import PathValidator
+    from lockgate.merging.counts import MergeStats, compute_merge_stats
+    from lockgate.merging.footers import ParquetFileMetadata, ParquetMetadataAnalyzer
+    from lockgate.merging.keys import normalize_keys
+    from lockgate.merging.partitions import parse_hive_partition_path
+    from lockgate.merging.planning import (
+        IncrementalRewritePlan,
+        confirm_affected_files,
+        list_dataset_files,
+        plan_incremental_rewrite,
+    )
+    from lockgate.merging.pruning import ConservativeMembershipChecker, PartitionPruner
+    from lockgate.merging.result import MergeFileMetadata, MergeResult, WriteResult
+    from lockgate.merging.schema import validate_keys_and_schema
+    from lockgate.merging.source_keys import validate_no_null_keys, validate_partition_column_immutability
+    from lockgate.merging.strategy import MergeStrategy
     from lockgate.running.entry import run
     from lockgate.running.result import RunResult
     from lockgate.targets.folder import RecoveryReport, recover
 
 _HOME = {
+    "merge": "lockgate.datasets.entry",
+    "write_dataset": "lockgate.datasets.entry",
+    "IncrementalFileManager": "lockgate.datasets.file_manager",
+    "DuckDBDatasetIO": "lockgate.datasets.io",
+    "PyArrowDatasetIO": "lockgate.datasets.io",
+    "PathValidator": "lockgate.engines.path_validator",
+    "MergeStats": "lockgate.merging.counts",
+    "compute_merge_stats": "lockgate.merging.counts",
+    "ParquetFileMetadata": "lockgate.merging.footers",
+    "ParquetMetadataAnalyzer": "lockgate.merging.footers",
+    "normalize_keys": "lockgate.merging.keys",
+    "parse_hive_partition_path": "lockgate.merging.partitions",
+    "IncrementalRewritePlan": "lockgate.merging.planning",
+    "confirm_affected_files": "lockgate.merging.planning",
+    "list_dataset_files": "lockgate.merging.planning",
+    "plan_incremental_rewrite": "lockgate.merging.planning",
+    "ConservativeMembershipChecker": "lockgate.merging.pruning",
+    "PartitionPruner": "lockgate.merging.pruning",
+    "MergeFileMetadata": "lockgate.merging.result",
+    "MergeResult": "lockgate.merging.result",
+    "WriteResult": "lockgate.merging.result",
+    "validate_keys_and_schema": "lockgate.merging.schema",
+    "validate_no_null_keys": "lockgate.merging.source_keys",
+    "validate_partition_column_immutability": "lockgate.merging.source_keys",
+    "MergeStrategy": "lockgate.merging.strategy",
     "run": "lockgate.running.entry",
     "RunResult": "lockgate.running.result",
     "recover": "lockgate.targets.folder",
@@ -46,32 +97,64 @@ _HOME = {
 }
 
 __all__ = [
+    "ArgumentError",
     "CheckFailed",
     "ConfigError",
+    "ConservativeMembershipChecker",
     "DatasetBusy",
+    "DatasetMergeError",
+    "DuckDBDatasetIO",
+    "DuplicateKeyError",
     "FunctionError",
+    "IncrementalFileManager",
+    "IncrementalRewritePlan",
     "JavaNotFound",
     "JournalError",
     "LockgateError",
+    "MergeError",
+    "MergeFileMetadata",
+    "MergeResult",
+    "MergeStats",
+    "MergeStrategy",
+    "NullKeyError",
+    "ParquetFileMetadata",
+    "ParquetMetadataAnalyzer",
     "PartialPublish",
+    "PartitionMoveError",
+    "PartitionPruner",
+    "PathValidator",
     "PipelineError",
     "PreviousRunUnfinished",
     "PublishError",
+    "PyArrowDatasetIO",
     "QueryError",
     "RecoveryReport",
     "ResumeError",
     "RunError",
     "RunResult",
+    "SchemaMismatchError",
     "SourceError",
     "SparkUnavailable",
     "StageError",
     "StateError",
     "StorageError",
+    "WriteResult",
     "__version__",
+    "compute_merge_stats",
+    "confirm_affected_files",
     "errors",
     "function",
+    "list_dataset_files",
+    "merge",
+    "normalize_keys",
+    "parse_hive_partition_path",
+    "plan_incremental_rewrite",
     "recover",
     "run",
+    "validate_keys_and_schema",
+    "validate_no_null_keys",
+    "validate_partition_column_immutability",
+    "write_dataset",
 ]
 
 

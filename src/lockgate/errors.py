@@ -3,6 +3,7 @@
     LockgateError                     exit code 1 unless said otherwise
     ├── PipelineError                 exit 2: the pipeline text is wrong; carries every diagnostic
     ├── ConfigError                   exit 2: lockgate.toml or the command line is wrong
+    │   └── ArgumentError             an argument of a function has a value that it cannot have (also a ValueError)
     ├── RunError                      a run could not do its work
     │   ├── JavaNotFound              no Java 17+ and no bundled runtime
     │   ├── SparkUnavailable          the Spark session could not be started or reached
@@ -15,6 +16,12 @@
     │   ├── PublishError              nothing was published
     │   ├── PartialPublish            exit 3: some exports are published, `lockgate resume` finishes
     │   └── ResumeError               this run cannot be resumed
+    ├── MergeError                    a keyed merge or a dataset write was refused or failed; nothing was changed
+    │   ├── NullKeyError              a source row has NULL in a key column (also a ValueError)
+    │   ├── DuplicateKeyError         two source rows have one key (also a ValueError)
+    │   ├── SchemaMismatchError       columns or types do not fit without loss (also a ValueError)
+    │   ├── PartitionMoveError        an existing key would change its partition (also a ValueError)
+    │   └── DatasetMergeError         an engine failed, or a file cannot be read; has strategy, keys, files
     ├── StorageError                  a file or folder could not be read or written
     │   ├── DatasetBusy               another live writer holds the dataset's lock (also a TimeoutError)
     │   └── JournalError              a dataset's journal cannot be read or finished
@@ -79,6 +86,10 @@ class ConfigError(LockgateError):
     exit_code = 2
 
 
+class ArgumentError(ConfigError, ValueError):
+    pass
+
+
 class RunError(LockgateError):
     pass
 
@@ -125,6 +136,45 @@ class PartialPublish(RunError):
 
 class ResumeError(RunError):
     pass
+
+
+class MergeError(LockgateError):
+    pass
+
+
+class NullKeyError(MergeError, ValueError):
+    pass
+
+
+class DuplicateKeyError(MergeError, ValueError):
+    pass
+
+
+class SchemaMismatchError(MergeError, ValueError):
+    pass
+
+
+class PartitionMoveError(MergeError, ValueError):
+    pass
+
+
+class DatasetMergeError(MergeError):
+    """An engine failed in the middle of a merge, or a file of the dataset cannot be read."""
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        strategy: str | None = None,
+        key_columns: Sequence[str] = (),
+        files: Sequence[str] = (),
+        hint: str | None = None,
+        in_place: str | None = "nothing was written",
+    ) -> None:
+        super().__init__(message, hint=hint, in_place=in_place)
+        self.strategy = strategy
+        self.key_columns = tuple(key_columns)
+        self.files = tuple(files)
 
 
 class StorageError(LockgateError):

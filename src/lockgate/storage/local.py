@@ -36,11 +36,11 @@ class LocalStorage:
         """Make `folder` and its missing parents; returns those it made, outermost first. They are durable."""
         missing = []
         probe = folder
-        while not probe.exists():
-            missing.append(probe)
-            probe = probe.parent
         made: list[Path] = []
         with explained("create the folder", folder):
+            while not probe.exists():
+                missing.append(probe)
+                probe = probe.parent
             for each in reversed(missing):
                 if self._do("mkdir", each, lambda each=each: _mkdir(each)):  # type: ignore[misc]
                     made.append(each)
@@ -114,6 +114,14 @@ class LocalStorage:
                 return False
             raise StorageError(f"cannot remove the folder {path}: {_reason(error)}") from error
         return True
+
+    def require_writable(self, folder: Path, beside: Path) -> None:
+        """Refuse a folder in which a file from `beside` could not be swapped in or removed."""
+        with explained("change files in", folder):
+            if not os.access(folder, os.W_OK | os.X_OK):
+                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+            if folder.stat().st_dev != beside.stat().st_dev:
+                raise OSError(errno.EXDEV, os.strerror(errno.EXDEV))
 
     def resolves_inside(self, path: Path, root: Path) -> bool:
         """Whether `path` is below `root` once links are followed; its last part need not exist."""

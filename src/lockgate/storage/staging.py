@@ -34,11 +34,12 @@ class StagingArea:
     _lock: FileLock | None = None
 
     @classmethod
-    def create(cls, storage: LocalStorage, beside: Path, identity: str) -> StagingArea:
-        """Make an area inside the folder `beside`, making that folder too where it is missing."""
+    def create(cls, storage: LocalStorage, beside: Path, identity: str, *, undisturbed: bool = False) -> StagingArea:
+        """Make an area inside the folder `beside`, making that folder too where it is missing. `undisturbed`: the
+        caller holds the lock without which nobody sweeps there, so the area needs no other name while it is made."""
         made = storage.make_folders(beside)
         final = area_path(beside, identity)
-        unborn = _unborn_path(final)
+        unborn = final if undisturbed else _unborn_path(final)
         try:
             # Not synced: an area matters only once it is sealed, and sealing syncs it with its folder.
             storage.make_scratch_folder(unborn)
@@ -46,7 +47,8 @@ class StagingArea:
             storage.write_scratch(unborn / _OWNER, json.dumps(owner).encode())
             lock = FileLock(unborn / _OWNER)
             lock.try_acquire()
-            storage.replace(unborn, final)
+            if unborn != final:
+                storage.replace(unborn, final)
         except BaseException:
             storage.remove_tree(unborn)
             _remove_made(storage, made)
@@ -111,6 +113,17 @@ def is_sealed(area: Path) -> bool:
     return (area / _SEALED).exists()
 
 
+def has_dead_unborn(folder: Path) -> bool:
+    """Whether somebody died long ago while making an area."""
+    with suppress(FileNotFoundError, NotADirectoryError):
+        return any(_is_dead(p) for p in folder.iterdir() if p.name.startswith(_UNBORN))
+    return False
+
+
+def _is_dead(unborn: Path) -> bool:
+    return time.time() - unborn.stat().st_mtime > _UNBORN_IS_DEAD_AFTER
+
+
 def sweep(storage: LocalStorage, folder: Path) -> list[Path]:
     """Remove the areas in `folder` that a dead process left unsealed; returns them."""
     swept = []
@@ -121,7 +134,7 @@ def sweep(storage: LocalStorage, folder: Path) -> list[Path]:
         swept.append(area)
     with suppress(FileNotFoundError, NotADirectoryError):
         for unborn in [p for p in folder.iterdir() if p.name.startswith(_UNBORN)]:
-            if time.time() - unborn.stat().st_mtime > _UNBORN_IS_DEAD_AFTER:
+            if _is_dead(unborn):
                 storage.remove_tree(unborn)
                 swept.append(unborn)
     return swept

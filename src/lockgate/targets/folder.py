@@ -67,17 +67,19 @@ class FolderTarget:
     def _walk(self, folder: Path, prefix: str) -> Iterator[str]:
         if not folder.is_dir():
             return
-        with os.scandir(folder) as entries:
+        with explained("list", folder), os.scandir(folder) as entries:
             for entry in entries:
                 if is_hidden(entry.name):
                     continue
-                if entry.is_symlink() and entry.is_dir():
+                with explained("look at", Path(entry.path)):
+                    is_folder = entry.is_dir()
+                if entry.is_symlink() and is_folder:
                     raise StorageError(
                         f"{entry.path} is a link to a folder inside a dataset; what is behind it may not be ours",
                         in_place="nothing was changed",
                         hint="move the files into the dataset, or the link out of it",
                     )
-                if entry.is_dir():
+                if is_folder:
                     yield from self._walk(Path(entry.path), f"{prefix}{entry.name}/")
                 elif entry.name.lower().endswith(".parquet"):
                     yield prefix + entry.name
@@ -132,4 +134,4 @@ def recover(path: str | Path) -> RecoveryReport:
 
 def needs_recovery(root: Path) -> bool:
     """Whether a write to this folder may have been interrupted. Looks only, so that any folder can be asked."""
-    return (root / journal.JOURNAL_NAME).exists() or any(staging.areas(root))
+    return (root / journal.JOURNAL_NAME).exists() or any(staging.areas(root)) or staging.has_dead_unborn(root)

@@ -26,6 +26,7 @@ class Change:
     staging: str
     moves: tuple[tuple[str, str], ...] = ()  # staged path -> final path
     removes: tuple[str, ...] = ()
+    clears: tuple[str, ...] = ()  # removed before anything moves: what is said of files that are about to change
 
 
 def write(storage: LocalStorage, root: Path, change: Change) -> None:
@@ -36,6 +37,7 @@ def write(storage: LocalStorage, root: Path, change: Change) -> None:
         "staging": change.staging,
         "moves": [list(m) for m in change.moves],
         "removes": list(change.removes),
+        "clears": list(change.clears),
     }
     record = {"body": body, "sha256": _digest(body)}
     draft = root / f"{JOURNAL_NAME}.{change.identity}"
@@ -75,8 +77,9 @@ def read(root: Path) -> Change | None:
             staging=_inside(body["staging"]),
             moves=tuple((_inside(a), _inside(b)) for a, b in body["moves"]),
             removes=tuple(_inside(r) for r in body["removes"]),
+            clears=tuple(_inside(c) for c in body.get("clears", ())),
         )
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise JournalError(
             f"the journal {path} cannot be used: {error}",
             in_place="the dataset is as it was found; nothing was changed",
@@ -88,13 +91,15 @@ def read(root: Path) -> Change | None:
 def carry_out(storage: LocalStorage, root: Path, change: Change) -> None:
     """Do every move and removal that is not done yet, make them durable, and end the journal."""
     touched = {root}
-    for name in (*(n for move in change.moves for n in move), *change.removes):
+    for name in (*(n for move in change.moves for n in move), *change.removes, *change.clears):
         if not storage.resolves_inside(root / name, root):
             raise JournalError(
                 f"the journal of {root} names {name}, which a link leads out of the folder",
                 in_place="the journal is kept; nothing outside the folder was touched",
                 hint=f"remove the link, then run `lockgate recover {root}`",
             )
+    for name in change.clears:
+        storage.remove(root / name)
     for staged_name, final_name in change.moves:
         staged, final = root / staged_name, root / final_name
         if staged.exists():

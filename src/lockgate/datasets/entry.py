@@ -1,0 +1,179 @@
+"""`lockgate.merge` and `lockgate.write_dataset`."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+from lockgate.datasets.choice import chooser
+from lockgate.datasets.filesystems import local_root
+from lockgate.datasets.writing import WriteRequest, write_rows
+from lockgate.errors import ArgumentError
+from lockgate.merging.driver import MergeRequest, merge_rows
+from lockgate.merging.keys import normalize_keys
+from lockgate.merging.order import parse_order_by
+from lockgate.merging.result import MergeResult, WriteResult
+from lockgate.merging.source import load_source, open_source
+from lockgate.merging.strategy import MergeStrategy
+from lockgate.storage.local import LocalStorage
+from lockgate.targets.folder import DEFAULT_LOCK_TIMEOUT
+from lockgate.targets.open_folder import DatasetFolder
+
+DEFAULT_MAX_ROWS_PER_FILE = 5_000_000
+DEFAULT_ROW_GROUP_SIZE = 500_000
+CODECS = ("none", "snappy", "gzip", "zstd", "brotli", "lz4")
+
+
+def merge(
+    source: Any,
+    path: str | Path,
+    *,
+    strategy: str,
+    key_columns: str | Sequence[str],
+    engine: str = "auto",
+    partition_by: str | Sequence[str] | None = None,
+    schema: Literal["strict", "evolve"] = "strict",
+    order_by: str | Sequence[str] | None = None,
+    skip_unchanged: bool = False,
+    allow_partition_moves: bool = False,
+    dry_run: bool = False,
+    filesystem: Any = None,
+    compression: str | None = None,
+    max_rows_per_file: int = DEFAULT_MAX_ROWS_PER_FILE,
+    row_group_size: int = DEFAULT_ROW_GROUP_SIZE,
+    use_merge: bool | None = None,
+    lock_timeout: float = DEFAULT_LOCK_TIMEOUT,
+    connection: Any = None,
+    storage: LocalStorage | None = None,
+) -> MergeResult:
+    """Merge rows by key into the Parquet dataset at `path`: all of it, or nothing.
+
+    >>> import pyarrow as pa, tempfile
+    >>> orders = tempfile.mkdtemp()
+    >>> merge(pa.table({"id": [1, 2], "x": ["a", "b"]}), orders, strategy="upsert", key_columns="id").inserted
+    2
+    >>> result = merge(pa.table({"id": [2, 3], "x": ["B", "C"]}), orders, strategy="upsert", key_columns="id")
+    >>> result.updated, result.inserted, result.target_count_after
+    (1, 1, 3)
+    """
+    wanted = _strategy(strategy)
+    if order_by and not wanted.actions.deduplicates:
+        raise ArgumentError(
+            f"order_by says which of several source rows stays, and {wanted} takes no two rows of one key",
+            hint="leave it out, or use strategy='deduplicate'",
+            in_place="nothing was written",
+        )
+    _require_choice("schema", schema, ("strict", "evolve"))
+    _require_seconds(lock_timeout)
+    _require_positive(max_rows_per_file=max_rows_per_file, row_group_size=row_group_size)
+    _require_codec(compression)
+    disk = storage or LocalStorage()
+    root = local_root(path, filesystem)
+    request = MergeRequest(
+        strategy=wanted,
+        key_columns=tuple(normalize_keys(key_columns)),
+        identity=uuid.uuid4().hex,
+        partition_by=_names(partition_by),
+        schema=schema,
+        order_by=tuple([order_by] if isinstance(order_by, str) else order_by or ()),
+        skip_unchanged=skip_unchanged,
+        allow_partition_moves=allow_partition_moves,
+        dry_run=dry_run,
+        compression=compression,
+        max_rows_per_file=max_rows_per_file,
+        row_group_size=row_group_size,
+        shown_root=str(path).rstrip("/") or "/",
+    )
+    parse_order_by(request.order_by)
+    with chooser(engine, disk, use_merge=use_merge, connection=connection) as choose:
+        target = DatasetFolder(root, disk, lock_timeout=lock_timeout)
+        return merge_rows(load_source(source), target, choose, request)
+
+
+def write_dataset(
+    source: Any,
+    path: str | Path,
+    *,
+    mode: Literal["append", "overwrite"] = "append",
+    partition_by: str | Sequence[str] | None = None,
+    schema: Literal["strict", "evolve"] = "strict",
+    filesystem: Any = None,
+    compression: str | None = None,
+    max_rows_per_file: int = DEFAULT_MAX_ROWS_PER_FILE,
+    row_group_size: int = DEFAULT_ROW_GROUP_SIZE,
+    lock_timeout: float = DEFAULT_LOCK_TIMEOUT,
+    storage: LocalStorage | None = None,
+) -> WriteResult:
+    """Add rows to the Parquet dataset at `path` in new files, or replace all its rows; all of it, or nothing.
+
+    >>> import pyarrow as pa, tempfile
+    >>> write_dataset(pa.table({"id": [1, 2]}), tempfile.mkdtemp()).total_rows
+    2
+    """
+    _require_choice("mode", mode, ("append", "overwrite"))
+    _require_choice("schema", schema, ("strict", "evolve"))
+    _require_seconds(lock_timeout)
+    _require_positive(max_rows_per_file=max_rows_per_file, row_group_size=row_group_size)
+    _require_codec(compression)
+    disk = storage or LocalStorage()
+    request = WriteRequest(
+        mode=mode,
+        identity=uuid.uuid4().hex,
+        partition_by=_names(partition_by),
+        schema=schema,
+        compression=compression,
+        max_rows_per_file=max_rows_per_file,
+        row_group_size=row_group_size,
+        shown_root=str(path).rstrip("/") or "/",
+    )
+    target = DatasetFolder(local_root(path, filesystem), disk, lock_timeout=lock_timeout)
+    return write_rows(open_source(source), target, disk, request)
+
+
+def _names(columns: str | Sequence[str] | None) -> tuple[str, ...] | None:
+    if columns is None:
+        return None
+    names = (columns,) if isinstance(columns, str) else tuple(columns)
+    if not all(isinstance(name, str) and name for name in names) or len(set(names)) < len(names):
+        raise ArgumentError(
+            f"partition_by must name columns, each once, not {columns!r}", in_place="nothing was written"
+        )
+    return names
+
+
+def _strategy(name: str) -> MergeStrategy:
+    try:
+        return MergeStrategy(name)
+    except ValueError as error:
+        raise ArgumentError(str(error), in_place="nothing was written") from None
+
+
+def _require_choice(name: str, value: str, known: Sequence[str]) -> None:
+    if value not in known:
+        raise ArgumentError(
+            f"{name} must be {' or '.join(repr(k) for k in known)}, not {value!r}", in_place="nothing was written"
+        )
+
+
+def _require_seconds(lock_timeout: float) -> None:
+    if isinstance(lock_timeout, bool) or not isinstance(lock_timeout, int | float) or not lock_timeout >= 0:
+        raise ArgumentError(
+            f"lock_timeout must be a number of seconds, not {lock_timeout!r}", in_place="nothing was written"
+        )
+
+
+def _require_positive(**numbers: int) -> None:
+    for name, value in numbers.items():
+        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+            raise ArgumentError(f"{name} must be a positive number, not {value!r}", in_place="nothing was written")
+
+
+def _require_codec(compression: str | None) -> None:
+    if compression is not None and (not isinstance(compression, str) or compression.lower() not in CODECS):
+        raise ArgumentError(
+            f"there is no compression {compression!r}",
+            hint=f"known: {', '.join(CODECS)}",
+            in_place="nothing was written",
+        )

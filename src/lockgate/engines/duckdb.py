@@ -1,0 +1,265 @@
+"""The DuckDB engine: MERGE decides on keys and row numbers, COPY streams each file to its staged successor.
+
+Whatever DuckDB cannot hold or write without changing it is handed to Arrow, file by file.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import uuid
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager, suppress
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lockgate.engines.arrow import ArrowEngine, compared
+from lockgate.engines.checksums import has_page_checksums
+from lockgate.engines.duckdb_copy import copy_file, copy_keeps_schema
+from lockgate.engines.duckdb_sql import merge_statement, scan_keys, union_statement
+from lockgate.engines.duckdb_types import ambiguous_names, key_type, why_not_copied, why_not_held
+from lockgate.engines.duckdb_version import uses_merge
+from lockgate.errors import DatasetMergeError, StorageError
+from lockgate.merging.key_index import comparable
+from lockgate.merging.protocol import Added, DataFile, Found, Matches, NewFiles, Rewrite, SourceRows, Written
+from lockgate.merging.strategy import Actions
+from lockgate.storage.links import SafeNames, safe_names, temporary_folder
+from lockgate.storage.local import LocalStorage
+
+log = logging.getLogger("lockgate.merge")
+
+
+class DuckDBEngine:
+    """Use it in a `with` block. A connection that is given is not changed: all work is done on cursors of it."""
+
+    name = "duckdb"
+
+    def __init__(self, storage: LocalStorage, *, use_merge: bool | None = None, connection: Any = None) -> None:
+        self._storage = storage
+        self._arrow = ArrowEngine(storage)
+        self._given = connection
+        self._wanted = use_merge
+        self._stack = ExitStack()
+        self._connection: Any = None
+        self._links: SafeNames | None = None
+        self._uses_merge = False
+
+    def __enter__(self) -> DuckDBEngine:
+        self._links = self._stack.enter_context(safe_names())
+        if self._given is not None:
+            self._connection = self._given
+        else:
+            spill = self._stack.enter_context(temporary_folder("lockgate-spill-"))
+            self._connection = duckdb.connect(config={"temp_directory": spill})
+            self._stack.callback(self._connection.close)
+        try:
+            self._uses_merge = uses_merge(self._connection, self._wanted)
+        except BaseException:
+            self._stack.close()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def find(self, files: Sequence[DataFile], source: SourceRows, actions: Actions, *, compare: bool) -> Found:
+        kinds = [key_type(source.table.schema.field(k).type) for k in source.key_columns]
+        reason = ambiguous_names(source.table.schema)
+        if None in kinds:
+            odd = source.key_columns[kinds.index(None)]
+            reason = f"DuckDB has no type that holds every {source.table.schema.field(odd).type} of key {odd!r}"
+        if any(has_page_checksums(f.path, f.footer) for f in files):
+            reason = "files have page checksums, which DuckDB does not look at"
+        if not files or not source.table.num_rows or reason:
+            if reason:
+                log.info("keys are looked up by Arrow: %s", reason)
+            return self._arrow.find(files, source, actions, compare=compare)
+        with self._failures_explained(source, files):
+            answer = self._answer(files, source, [k for k in kinds if k is not None], actions)
+        return _found(files, answer, source, actions, compare)
+
+    def _answer(
+        self, files: Sequence[DataFile], source: SourceRows, kinds: Sequence[str], actions: Actions
+    ) -> pa.Table:
+        """One row an action: merge_action, file, file_row, source_row."""
+        assert self._links is not None
+        aliases = [(f"k{i}", kind) for i, kind in enumerate(kinds)]
+        keys = pa.table([comparable(c) for c in source.keys.columns], names=[a for a, _ in aliases])
+        keys = keys.append_column("source_row", pa.arange(0, keys.num_rows))
+        mark = uuid.uuid4().hex
+        given, source_keys, target_keys = f"source_view_{mark}", f"source_keys_{mark}", f"target_keys_{mark}"
+        paths = [self._links.of(f.path) for f in files]
+        with self._cursor() as cursor, _registered(cursor, given, keys):
+            typed = ", ".join(f"CAST({a} AS {kind}) AS {a}" for a, kind in aliases)
+            with (
+                _temporary(
+                    cursor, source_keys, f"CREATE TEMP TABLE {source_keys} AS SELECT {typed}, source_row FROM {given}"
+                ),
+                _registered(cursor, f"{target_keys}_files", _file_table(files, paths, source, aliases)),
+            ):
+                inside = [None if k in files[0].partition else k for k in source.key_columns]
+                scan = scan_keys(target_keys, aliases, inside, source_keys)
+                by_name = any(not f.footer.schema.equals(files[0].footer.schema) for f in files[1:])
+                with _temporary(cursor, target_keys, scan, {"paths": paths, "by_name": by_name}):
+                    statement = (merge_statement if self._uses_merge else union_statement)(
+                        target_keys, source_keys, len(aliases), actions
+                    )
+                    return cursor.sql(statement).to_arrow_table()
+
+    def rewrite(self, jobs: Sequence[Rewrite], source: SourceRows) -> list[Written]:
+        """COPY where it keeps the file's layout, Arrow where it would not, or where nothing of the file stays."""
+        reason = why_not_held(source.table.schema)
+        if reason:
+            log.info("files are written by Arrow: %s", reason)
+        copied = [job for job in jobs if not reason and self._can_copy(job)]
+        names = {job.file.name for job in copied}
+        by_arrow = [job for job in jobs if job.file.name not in names]
+        table = source.table.combine_chunks()
+        done: dict[str, Written] = {}
+        refused: list[Rewrite] = []
+        with self._failures_explained(source, [j.file for j in jobs]):
+            for job, written in self._each(copied, table):
+                if written is None:
+                    refused.append(job)
+                else:
+                    done[job.file.name] = written
+        rest = by_arrow + refused
+        for job, written in zip(rest, self._arrow.rewrite(rest, source) if rest else [], strict=True):
+            done[job.file.name] = written
+        return [done[job.file.name] for job in jobs]
+
+    def _can_copy(self, job: Rewrite) -> bool:
+        if job.schema is not None or not job.keep_others or len(job.dropped) or len(job.rows) == job.file.rows:
+            return False
+        reason = why_not_copied(job.file)
+        if reason:
+            log.info("%s is written by Arrow, to keep its layout: %s", job.file.name, reason)
+        return reason is None
+
+    def _each(self, jobs: Sequence[Rewrite], table: pa.Table) -> Iterator[tuple[Rewrite, Written | None]]:
+        """As many files at once as there are cores; each COPY on a cursor of its own."""
+        if not jobs:
+            return
+        links = self._links
+        assert links is not None
+
+        def work(job: Rewrite) -> Written | None:
+            with self._cursor() as cursor:
+                return copy_file(cursor, job, table, self._storage, links)
+
+        with self._cursor() as cursor:
+            if not copy_keeps_schema(cursor, jobs[0], table, self._storage, links):
+                log.info("files are written by Arrow, to keep their schema: COPY would change it")
+                yield from ((job, None) for job in jobs)
+                return
+        pool = ThreadPoolExecutor(min(os.cpu_count() or 1, len(jobs)))
+        try:
+            yield from zip(jobs, pool.map(work, jobs), strict=True)
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)
+
+    def add(self, rows: pa.Table | pa.RecordBatchReader, new: NewFiles) -> list[Added]:
+        return self._arrow.add(rows, new)
+
+    @contextmanager
+    def _cursor(self) -> Iterator[Any]:
+        cursor = self._connection.cursor()
+        try:
+            yield cursor
+        finally:
+            cursor.close()
+
+    @contextmanager
+    def _failures_explained(self, source: SourceRows, files: Sequence[DataFile]) -> Iterator[None]:
+        try:
+            yield
+        except duckdb.Error as error:
+            assert self._links is not None
+            said = self._links.spelled_out(str(error))
+            if isinstance(error, duckdb.IOException) and not any(f.path in said for f in files):
+                raise StorageError(
+                    f"cannot write staged files: {said}",
+                    in_place="nothing was written",
+                    hint="free some space on that disk, then run again",
+                ) from error
+            self._arrow.refuse_unreadable(files)  # names the file where DuckDB does not
+            blamed = [f.path for f in files if f.path in said] or [f.path for f in files]
+            log.error("MERGE operation failed: %s: %s (files: %s)", type(error).__name__, said, blamed[:5])
+            raise DatasetMergeError(
+                f"MERGE operation failed: {said}",
+                key_columns=source.key_columns,
+                files=blamed,
+                hint="if a file is named above, restore it from a copy or move it out of the dataset",
+            ) from error
+
+
+def _file_table(
+    files: Sequence[DataFile], paths: Sequence[str], source: SourceRows, aliases: Sequence[tuple[str, str]]
+) -> pa.Table:
+    """The files by number, with those key columns that are in their folders' names."""
+    columns: dict[str, Any] = {
+        "file": pa.arange(0, len(files)),
+        "path": pa.array(paths, pa.string()),
+    }
+    for (alias, _), name in zip(aliases, source.key_columns, strict=True):
+        if name in files[0].partition:
+            kind = source.table.schema.field(name).type
+            columns[alias] = comparable(pa.array([f.partition[name] for f in files], kind))
+    return pa.table(columns)
+
+
+def _found(files: Sequence[DataFile], answer: pa.Table, source: SourceRows, actions: Actions, compare: bool) -> Found:
+    """The answer by file. Counts come from its merge_action, never from differences of row counts."""
+    new = None
+    if actions.new == "insert":
+        inserted = answer.filter(pc.equal(answer["merge_action"], "INSERT"))["source_row"]
+        new = pa.chunked_array(inserted.chunks, pa.int64()).combine_chunks()
+        new = new.take(pc.sort_indices(new))
+    if actions.matched == "keep":
+        return Found((), new)
+    updated = answer.filter(pc.equal(answer["merge_action"], "UPDATE")).select(["file", "file_row", "source_row"])
+    updated = updated.sort_by([("file", "ascending"), ("file_row", "ascending")]).combine_chunks()
+    matches = []
+    counts = updated.group_by("file", use_threads=False).aggregate([("file_row", "count")]).to_pydict()
+    start = 0
+    for number, count in zip(counts["file"], counts["file_row_count"], strict=True):
+        part = updated.slice(start, count)
+        start += count
+        matches.append(Matches(files[number], _flat(part["file_row"]), _flat(part["source_row"])))
+    return Found([compared(m, source) for m in matches] if compare else matches, new)
+
+
+def _flat(column: pa.ChunkedArray) -> pa.Array:
+    return pa.concat_arrays(column.chunks).cast(pa.int64()) if column.num_chunks else pa.array([], pa.int64())
+
+
+@contextmanager
+def _registered(cursor: Any, name: str, table: pa.Table) -> Iterator[None]:
+    """A table as a view of this cursor, gone when the block ends."""
+    cursor.register(name, table)
+    try:
+        yield
+    finally:
+        _unregister_duckdb_table_safely(cursor, name)
+
+
+def _unregister_duckdb_table_safely(cursor: Any, name: str) -> None:
+    try:
+        cursor.unregister(name)
+    except duckdb.Error as error:
+        log.debug("the view %s could not be removed: %s", name, error)
+
+
+@contextmanager
+def _temporary(cursor: Any, name: str, statement: str, values: dict[str, Any] | None = None) -> Iterator[None]:
+    """A temporary table, dropped when the block ends."""
+    cursor.execute(statement, values) if values else cursor.execute(statement)
+    try:
+        yield
+    finally:
+        with suppress(duckdb.Error):  # the cursor's end drops it too
+            cursor.execute(f"DROP TABLE IF EXISTS {name}")

@@ -1,0 +1,224 @@
+"""The merge itself: strategy × engine × target. This file reads like the definition of a merge."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import pyarrow as pa
+
+from lockgate.errors import DatasetMergeError
+from lockgate.merging.counts import compute_merge_stats
+from lockgate.merging.decisions import Decision, decide
+from lockgate.merging.protocol import (
+    Added,
+    DataFile,
+    Engine,
+    EngineChoice,
+    NewFiles,
+    OpenTarget,
+    Rewrite,
+    SourceRows,
+    Target,
+    Written,
+)
+from lockgate.merging.pruning import KeyRanges
+from lockgate.merging.result import MergeFileMetadata, MergeResult
+from lockgate.merging.schema import agree, fit, require_columns, require_keys
+from lockgate.merging.shape import Shape, shape_of
+from lockgate.merging.source_keys import deduplicated, refuse_duplicate_keys, validate_no_null_keys
+from lockgate.merging.strategy import MergeStrategy
+
+
+@dataclass(frozen=True)
+class MergeRequest:
+    """What the caller asked for."""
+
+    strategy: MergeStrategy
+    key_columns: tuple[str, ...]
+    identity: str
+    partition_by: tuple[str, ...] | None = None  # None: as the dataset is
+    schema: Literal["strict", "evolve"] = "strict"
+    order_by: Sequence[str] = ()
+    skip_unchanged: bool = False
+    allow_partition_moves: bool = False
+    dry_run: bool = False
+    compression: str | None = None
+    max_rows_per_file: int = 5_000_000
+    row_group_size: int = 500_000
+    shown_root: str = ""  # how the caller spelled the path; results name files by it
+
+
+def merge_rows(source: pa.Table, target: Target, choose: EngineChoice, request: MergeRequest) -> MergeResult:
+    """Merge the source into the target. Nothing is visible until all of it is."""
+    actions = request.strategy.actions
+    given = source.num_rows
+    require_columns(source.schema, "source", request.key_columns, "key column")
+    validate_no_null_keys(source, request.key_columns)
+    require_keys(source.schema, "source", request.key_columns)
+    if actions.deduplicates:
+        source = deduplicated(source, request.key_columns, request.order_by)
+    else:
+        refuse_duplicate_keys(source, request.key_columns)
+    nothing = MergeResult(
+        request.strategy.value, given, 0, 0, 0, 0, 0, deduplicated=given - source.num_rows, dry_run=request.dry_run
+    )
+    if not target.exists() and not actions.creates:
+        return nothing
+    with target.opened(request.identity, dry_run=request.dry_run) as opened:
+        shape = shape_of(opened, source.schema, request.partition_by)
+        if not shape.files and not actions.creates:
+            return nothing
+        require_keys(shape.schema, "target", request.key_columns)
+        schema = agree(source.schema, shape.schema, mode=request.schema) if shape.files else shape.schema
+        rows = SourceRows(fit(source, schema), request.key_columns, shape.partition_columns)
+        engine = choose(shape.files, schema)
+        candidates = _candidates(shape.files, rows)
+        found = engine.find(candidates, rows, actions, compare=request.skip_unchanged)
+        decision = decide(
+            request.strategy, shape.files, found, rows, allow_partition_moves=request.allow_partition_moves
+        )
+        result = replace(nothing, engine=engine.name)
+        if request.dry_run:
+            return _planned(result, decision, shape, request)
+        rewritten, added = _stage(opened, engine, decision, rows, shape, schema, request)
+        result = _done(result, decision, shape, rewritten, added, request)
+        moves = {r.file.name: r.staged for r, _ in rewritten} | {a.name: a.written.path for a in added}
+        if moves or decision.removed:
+            opened.commit(moves, [f.name for f in decision.removed])
+        return result
+
+
+def _candidates(files: Sequence[DataFile], source: SourceRows) -> list[DataFile]:
+    """The files that may hold a source key, each with the row groups that may."""
+    ranges = KeyRanges(source.keys)
+    found = []
+    for file in files:
+        groups = ranges.candidate_row_groups(file.footer, file.path, file.partition)
+        if groups:
+            found.append(replace(file, row_groups=groups))
+    return found
+
+
+def _stage(
+    opened: OpenTarget,
+    engine: Engine,
+    decision: Decision,
+    source: SourceRows,
+    shape: Shape,
+    schema: pa.Schema,
+    request: MergeRequest,
+) -> tuple[list[tuple[Rewrite, Written]], list[Added]]:
+    jobs = [
+        Rewrite(
+            file=change.file,
+            staged=opened.staging() / f"old-{number:05d}.parquet",
+            rows=change.rows,
+            source_rows=change.source_rows,
+            dropped=change.dropped,
+            keep_others=change.keep_others,
+            kept=change.kept,
+            schema=shape.needed_schema(change.file, schema),
+        )
+        for number, change in enumerate(decision.changes)
+    ]
+    written = engine.rewrite(jobs, source) if jobs else []
+    for job, file in zip(jobs, written, strict=True):
+        if file.rows != job.rows_after:
+            raise DatasetMergeError(
+                f"the {engine.name} engine wrote {file.rows} rows for {job.file.name} where {job.rows_after} were due",
+                strategy=request.strategy,
+                key_columns=request.key_columns,
+                files=(job.file.path,),
+                hint="please report this; another engine may do the merge",
+            )
+    fresh = source.table.take(decision.added_rows)
+    added: list[Added] = []
+    if fresh.num_rows or not (shape.files or shape.partition_columns):
+        added = engine.add(
+            fresh,
+            NewFiles(
+                staging=opened.staging(),
+                identity=request.identity,
+                schema=shape.new_file_schema(schema),
+                partition_columns=shape.partition_columns,
+                folders=shape.folders,
+                like=shape.files[0] if shape.files else None,
+                compression=request.compression,
+                max_rows_per_file=request.max_rows_per_file,
+                row_group_size=request.row_group_size,
+            ),
+        )
+    return list(zip(jobs, written, strict=True)), added
+
+
+def _done(
+    result: MergeResult,
+    decision: Decision,
+    shape: Shape,
+    rewritten: Sequence[tuple[Rewrite, Written]],
+    added: Sequence[Added],
+    request: MergeRequest,
+) -> MergeResult:
+    """The result, with its counts taken from the files that were staged."""
+    after = (
+        sum(w.rows for _, w in rewritten)
+        + sum(a.written.rows for a in added)
+        + sum(f.rows for f in _untouched(decision, shape))
+    )
+    files = [MergeFileMetadata(_shown(r.file.name, request), w.rows, "rewritten", w.size) for r, w in rewritten] + [
+        MergeFileMetadata(_shown(a.name, request), a.written.rows, "inserted", a.written.size) for a in added
+    ]
+    return _with_files(result, decision, shape, files, after, request)
+
+
+def _planned(result: MergeResult, decision: Decision, shape: Shape, request: MergeRequest) -> MergeResult:
+    """What a dry run says: the same counts, and the files that would be rewritten."""
+    after = decision.target_before + decision.inserted - decision.deleted
+    files = [
+        MergeFileMetadata(_shown(change.file.name, request), change.rows_after, "rewritten")
+        for change in decision.changes
+    ]
+    return _with_files(result, decision, shape, files, after, request)
+
+
+def _with_files(
+    result: MergeResult,
+    decision: Decision,
+    shape: Shape,
+    files: list[MergeFileMetadata],
+    after: int,
+    request: MergeRequest,
+) -> MergeResult:
+    stats = compute_merge_stats(
+        strategy=request.strategy,
+        target_before=decision.target_before,
+        target_after=after,
+        inserted_rows=decision.inserted,
+        updated_rows=decision.updated,
+        deleted_rows=decision.deleted,
+    )
+    untouched = [MergeFileMetadata(_shown(f.name, request), f.rows, "preserved") for f in _untouched(decision, shape)]
+    return replace(
+        result,
+        target_count_before=decision.target_before,
+        target_count_after=stats.total,
+        inserted=stats.inserted,
+        updated=stats.updated,
+        deleted=stats.deleted,
+        files=files + untouched,
+        rewritten_files=[f.path for f in files if f.operation == "rewritten"],
+        inserted_files=[f.path for f in files if f.operation == "inserted"],
+        preserved_files=[f.path for f in untouched],
+        removed_files=[_shown(f.name, request) for f in decision.removed],
+    )
+
+
+def _untouched(decision: Decision, shape: Shape) -> list[DataFile]:
+    touched = {c.file.name for c in decision.changes} | {f.name for f in decision.removed}
+    return [f for f in shape.files if f.name not in touched]
+
+
+def _shown(name: str, request: MergeRequest) -> str:
+    return f"{request.shown_root}/{name}"
