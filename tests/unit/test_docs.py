@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
+import inspect
 import re
+import shlex
 from pathlib import Path
 
 import click
@@ -81,6 +84,60 @@ def test_every_pipeline_in_the_documentation_parses(where: str, text: str) -> No
     known = dict.fromkeys(names, "1")
     program = parse(text, file=where, variables=Variables(command_line=known), read=lambda _path: "")
     assert [d.render() for d in program.diagnostics] == []
+
+
+@pytest.mark.parametrize("name", ["docs/merging.md", "docs/datasets.md"])
+def test_the_python_of_a_page_runs_and_prints_what_it_says(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The blocks of a page build on each other, so they share one folder and one set of names."""
+    text = page(name)
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, object] = {}
+    blocks = list(re.finditer(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL))
+    assert blocks
+    for block in blocks:
+        first_line = text[: block.start(1)].count("\n")
+        exec(compile("\n" * first_line + block[1], name, "exec"), names)
+        assert capsys.readouterr().out.splitlines() == re.findall(r"^ *print\(.*\)  # (.*)$", block[1], re.MULTILINE)
+
+
+def commands() -> list[tuple[str, str]]:
+    """Each line of a shell block that calls a command with its arguments, without the comment behind it."""
+    return [
+        (f"{path.relative_to(ROOT)}: {line}", line.removeprefix("$ ").partition(" # ")[0])
+        for path in PAGES
+        for block in re.findall(r"^```(?:sh)?\n(.*?)^```", path.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+        for line in block.splitlines()
+        if re.match(r"(\$ )?lockgate [a-z]", line)
+    ]
+
+
+@pytest.mark.parametrize(("where", "line"), commands(), ids=[where for where, _ in commands()])
+def test_every_command_in_the_documentation_is_understood(where: str, line: str) -> None:
+    del where
+    _, command, *arguments = shlex.split(line)
+    app.commands[command].make_context(command, arguments)
+
+
+def test_every_field_of_a_merge_result_and_every_parameter_is_documented() -> None:
+    text = page("docs/datasets.md")
+    fields = [f.name for kind in (lockgate.MergeResult, lockgate.WriteResult) for f in dataclasses.fields(kind)]
+    parameters = [*inspect.signature(lockgate.merge).parameters, *inspect.signature(lockgate.write_dataset).parameters]
+    for name in {*fields, *parameters} - {"storage"}:  # of the tests
+        assert f"`{name}`" in text, name
+
+
+def test_the_strategies_are_documented() -> None:
+    for strategy in lockgate.MergeStrategy:
+        assert f"| `{strategy}` |" in page("docs/merging.md")
+        assert f"`{strategy}`" in page("README.md")
+
+
+def test_every_page_and_decision_is_in_the_navigation() -> None:
+    navigation = page("mkdocs.yml")
+    for path in (ROOT / "docs").rglob("*.md"):
+        assert f": {path.relative_to(ROOT / 'docs')}\n" in navigation, path
 
 
 def test_the_two_commands_of_the_readme_are_targets() -> None:
