@@ -17,7 +17,8 @@ from support.leftovers import leftovers
 from support.merge_faults import NumberedSteps
 from support.merge_places import fast_folder
 from support.merge_reading import all_rows
-from support.merge_scenarios import CASES, SCENARIOS
+from support.merge_scenarios import SCENARIOS
+from support.merge_soak import sweeps
 from support.merge_states import States
 
 NOTHING = "nothing was written"
@@ -29,18 +30,7 @@ def place() -> Iterator[Path]:
         yield folder
 
 
-# Every pair of a case and a fault; of the slower engine's, whose part ends at the decision, some wait for `make soak`.
-USUAL = {("upsert by partition", "EIO"), ("full_merge", "ENOSPC")}
-PAIRS = [
-    pytest.param(
-        name, engine, fault, marks=[pytest.mark.slow] if engine == "duckdb" and (name, fault) not in USUAL else []
-    )
-    for name, engine in CASES
-    for fault in ("EIO", "ENOSPC")
-]
-
-
-@pytest.mark.parametrize(("name", "engine", "fault"), PAIRS)
+@pytest.mark.parametrize(("name", "engine", "fault"), sweeps("EIO", "ENOSPC"))
 def test_a_failing_disk_at_every_step(place: Path, name: str, engine: str, fault: Fault) -> None:
     scenario = SCENARIOS[name]
     states = States.of(scenario, engine, place)

@@ -17,7 +17,8 @@ from support.leftovers import leftovers
 from support.merge_faults import NumberedSteps
 from support.merge_places import fast_folder
 from support.merge_reading import all_rows
-from support.merge_scenarios import CASES, ENGINES, SCENARIOS, act
+from support.merge_scenarios import ENGINES, SCENARIOS, act
+from support.merge_soak import sweeps
 from support.merge_states import States
 
 
@@ -27,19 +28,7 @@ def place() -> Iterator[Path]:
         yield folder
 
 
-# Every pair of a case and a fault. An engine has a part only in what comes before the decision, so that of those of
-# the slower engine some wait for `make soak`.
-USUAL = {("upsert by partition", "kill after"), ("upsert", "kill before"), ("full_merge by partition", "kill before")}
-PAIRS = [
-    pytest.param(
-        name, engine, fault, marks=[pytest.mark.slow] if engine == "duckdb" and (name, fault) not in USUAL else []
-    )
-    for name, engine in CASES
-    for fault in ("kill before", "kill after")
-]
-
-
-@pytest.mark.parametrize(("name", "engine", "fault"), PAIRS)
+@pytest.mark.parametrize(("name", "engine", "fault"), sweeps("kill before", "kill after"))
 def test_killed_at_every_step(place: Path, name: str, engine: str, fault: Fault) -> None:
     states = States.of(SCENARIOS[name], engine, place)
     became_old = became_new = 0

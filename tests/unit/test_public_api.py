@@ -10,16 +10,16 @@ from lockgate import errors
 def test_the_public_names_are_pinned() -> None:
     assert sorted(lockgate.__all__) == [
         "ArgumentError", "CheckFailed", "ConfigError", "ConservativeMembershipChecker", "DatasetBusy",
-        "DatasetMergeError", "DuckDBDatasetIO", "DuplicateKeyError", "FunctionError", "IncrementalFileManager", "IncrementalRewritePlan",
-        "JavaNotFound", "JournalError", "LockgateError", "MergeError", "MergeFileMetadata", "MergeResult",
-        "MergeStats", "MergeStrategy", "NullKeyError", "ParquetFileMetadata", "ParquetMetadataAnalyzer",
-        "PartialPublish", "PartitionMoveError", "PartitionPruner", "PathValidator", "PipelineError",
-        "PreviousRunUnfinished", "PublishError", "PyArrowDatasetIO", "QueryError", "RecoveryReport", "ResumeError",
-        "RunError", "RunResult", "SchemaMismatchError", "SourceError", "SparkUnavailable", "StageError", "StateError",
-        "StorageError", "WriteResult", "__version__", "compute_merge_stats", "confirm_affected_files", "errors",
-        "function", "list_dataset_files", "merge", "normalize_keys", "parse_hive_partition_path",
-        "plan_incremental_rewrite", "recover", "run", "validate_keys_and_schema", "validate_no_null_keys",
-        "validate_partition_column_immutability", "write_dataset",
+        "DatasetMergeError", "DuckDBDatasetIO", "DuplicateKeyError", "FunctionError", "IncrementalFileManager",
+        "IncrementalRewritePlan", "JavaNotFound", "JournalError", "LockgateError", "MergeError", "MergeFileMetadata",
+        "MergeResult", "MergeStats", "MergeStrategy", "NullKeyError", "ParquetFileMetadata",
+        "ParquetMetadataAnalyzer", "PartialPublish", "PartitionMoveError", "PartitionPruner", "PathValidator",
+        "PipelineError", "PreviousRunUnfinished", "PublishError", "PyArrowDatasetIO", "QueryError", "RecoveryReport",
+        "ResumeError", "RunError", "RunResult", "SchemaMismatchError", "SourceError", "SparkUnavailable",
+        "StageError", "StateError", "StorageError", "WriteResult", "__version__", "compute_merge_stats",
+        "confirm_affected_files", "errors", "function", "list_dataset_files", "merge", "normalize_keys",
+        "parse_hive_partition_path", "plan_incremental_rewrite", "recover", "run", "validate_keys_and_schema",
+        "validate_no_null_keys", "validate_partition_column_immutability", "write_dataset",
     ]  # fmt: skip
     assert all(getattr(lockgate, name) is not None for name in lockgate.__all__)
 

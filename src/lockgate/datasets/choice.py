@@ -23,7 +23,7 @@ ENGINES = ("auto", "arrow", "duckdb")
 @contextmanager
 def chooser(engine: str, storage: LocalStorage, *, use_merge: bool | None, connection: Any) -> Iterator[EngineChoice]:
     """A function that is asked once, when the files are known. What it opened is closed when the block ends."""
-    if use_merge not in (True, False, None) or (isinstance(use_merge, int) and not isinstance(use_merge, bool)):
+    if use_merge is not None and not isinstance(use_merge, bool):
         raise ArgumentError(
             f"Invalid use_merge value: {use_merge!r}\nMust be True, False, or None for auto-detect",
             in_place="nothing was written",

@@ -20,7 +20,7 @@ from lockgate.engines.reading import adapted, open_file, reading
 from lockgate.merging.decisions import unmatched
 from lockgate.merging.key_index import KeyIndex, comparable
 from lockgate.merging.protocol import Added, DataFile, Found, Matches, NewFiles, Rewrite, SourceRows, Written
-from lockgate.merging.strategy import Actions
+from lockgate.merging.strategy import MergeStrategy
 from lockgate.storage.local import LocalStorage
 
 T = TypeVar("T")
@@ -36,7 +36,8 @@ class ArrowEngine:
         self._storage = storage
         self._workers = workers or os.cpu_count() or 1
 
-    def find(self, files: Sequence[DataFile], source: SourceRows, actions: Actions, *, compare: bool) -> Found:
+    def find(self, files: Sequence[DataFile], source: SourceRows, strategy: MergeStrategy, *, compare: bool) -> Found:
+        actions = strategy.actions
         matches = self._matches(files, source)
         new = unmatched(matches, source.table.num_rows) if actions.new == "insert" else None
         if actions.matched == "keep":

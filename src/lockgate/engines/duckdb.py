@@ -26,7 +26,7 @@ from lockgate.engines.duckdb_version import uses_merge
 from lockgate.errors import DatasetMergeError, StorageError
 from lockgate.merging.key_index import comparable
 from lockgate.merging.protocol import Added, DataFile, Found, Matches, NewFiles, Rewrite, SourceRows, Written
-from lockgate.merging.strategy import Actions
+from lockgate.merging.strategy import Actions, MergeStrategy
 from lockgate.storage.links import SafeNames, safe_names, temporary_folder
 from lockgate.storage.local import LocalStorage
 
@@ -47,6 +47,7 @@ class DuckDBEngine:
         self._connection: Any = None
         self._links: SafeNames | None = None
         self._uses_merge = False
+        self._strategy: MergeStrategy | None = None  # known from find on, for messages
 
     def __enter__(self) -> DuckDBEngine:
         self._links = self._stack.enter_context(safe_names())
@@ -66,7 +67,8 @@ class DuckDBEngine:
     def __exit__(self, *_: object) -> None:
         self._stack.close()
 
-    def find(self, files: Sequence[DataFile], source: SourceRows, actions: Actions, *, compare: bool) -> Found:
+    def find(self, files: Sequence[DataFile], source: SourceRows, strategy: MergeStrategy, *, compare: bool) -> Found:
+        self._strategy = strategy
         kinds = [key_type(source.table.schema.field(k).type) for k in source.key_columns]
         reason = ambiguous_names(source.table.schema)
         if None in kinds:
@@ -77,10 +79,10 @@ class DuckDBEngine:
         if not files or not source.table.num_rows or reason:
             if reason:
                 log.info("keys are looked up by Arrow: %s", reason)
-            return self._arrow.find(files, source, actions, compare=compare)
+            return self._arrow.find(files, source, strategy, compare=compare)
         with self._failures_explained(source, files):
-            answer = self._answer(files, source, [k for k in kinds if k is not None], actions)
-        return _found(files, answer, source, actions, compare)
+            answer = self._answer(files, source, [k for k in kinds if k is not None], strategy.actions)
+        return _found(files, answer, source, strategy.actions, compare)
 
     def _answer(
         self, files: Sequence[DataFile], source: SourceRows, kinds: Sequence[str], actions: Actions
@@ -91,24 +93,19 @@ class DuckDBEngine:
         keys = pa.table([comparable(c) for c in source.keys.columns], names=[a for a, _ in aliases])
         keys = keys.append_column("source_row", pa.arange(0, keys.num_rows))
         mark = uuid.uuid4().hex
-        given, source_keys, target_keys = f"source_view_{mark}", f"source_keys_{mark}", f"target_keys_{mark}"
+        source_view, target_keys = f"source_view_{mark}", f"target_keys_{mark}"
         paths = [self._links.of(f.path) for f in files]
-        with self._cursor() as cursor, _registered(cursor, given, keys):
-            typed = ", ".join(f"CAST({a} AS {kind}) AS {a}" for a, kind in aliases)
-            with (
-                _temporary(
-                    cursor, source_keys, f"CREATE TEMP TABLE {source_keys} AS SELECT {typed}, source_row FROM {given}"
-                ),
-                _registered(cursor, f"{target_keys}_files", _file_table(files, paths, source, aliases)),
-            ):
-                inside = [None if k in files[0].partition else k for k in source.key_columns]
-                scan = scan_keys(target_keys, aliases, inside, source_keys)
-                by_name = any(not f.footer.schema.equals(files[0].footer.schema) for f in files[1:])
-                with _temporary(cursor, target_keys, scan, {"paths": paths, "by_name": by_name}):
-                    statement = (merge_statement if self._uses_merge else union_statement)(
-                        target_keys, source_keys, len(aliases), actions
-                    )
-                    return cursor.sql(statement).to_arrow_table()
+        with (
+            self._cursor() as cursor,
+            _registered(cursor, source_view, keys),
+            _registered(cursor, f"{target_keys}_files", _file_table(files, paths, source, aliases)),
+        ):
+            inside = [None if k in files[0].partition else k for k in source.key_columns]
+            scan = scan_keys(target_keys, aliases, inside, source_view)
+            by_name = any(not f.footer.schema.equals(files[0].footer.schema) for f in files[1:])
+            with _temporary(cursor, target_keys, scan, {"paths": paths, "by_name": by_name}):
+                decide = merge_statement if self._uses_merge else union_statement
+                return cursor.sql(decide(target_keys, source_view, len(aliases), actions)).to_arrow_table()
 
     def rewrite(self, jobs: Sequence[Rewrite], source: SourceRows) -> list[Written]:
         """COPY where it keeps the file's layout, Arrow where it would not, or where nothing of the file stays."""
@@ -188,9 +185,16 @@ class DuckDBEngine:
                 ) from error
             self._arrow.refuse_unreadable(files)  # names the file where DuckDB does not
             blamed = [f.path for f in files if f.path in said] or [f.path for f in files]
-            log.error("MERGE operation failed: %s: %s (files: %s)", type(error).__name__, said, blamed[:5])
+            log.error(
+                "MERGE operation failed: strategy %s, %s: %s (files: %s)",
+                self._strategy,
+                type(error).__name__,
+                said,
+                ", ".join(blamed[:5]),
+            )
             raise DatasetMergeError(
                 f"MERGE operation failed: {said}",
+                strategy=self._strategy,
                 key_columns=source.key_columns,
                 files=blamed,
                 hint="if a file is named above, restore it from a copy or move it out of the dataset",

@@ -25,7 +25,7 @@ from lockgate.merging.protocol import (
 )
 from lockgate.merging.pruning import KeyRanges
 from lockgate.merging.result import MergeFileMetadata, MergeResult
-from lockgate.merging.schema import agree, fit, require_columns, require_keys
+from lockgate.merging.schema import agree, fit, require_keys
 from lockgate.merging.shape import Shape, shape_of
 from lockgate.merging.source_keys import deduplicated, refuse_duplicate_keys, validate_no_null_keys
 from lockgate.merging.strategy import MergeStrategy
@@ -54,9 +54,7 @@ def merge_rows(source: pa.Table, target: Target, choose: EngineChoice, request: 
     """Merge the source into the target. Nothing is visible until all of it is."""
     actions = request.strategy.actions
     given = source.num_rows
-    require_columns(source.schema, "source", request.key_columns, "key column")
     validate_no_null_keys(source, request.key_columns)
-    require_keys(source.schema, "source", request.key_columns)
     if actions.deduplicates:
         source = deduplicated(source, request.key_columns, request.order_by)
     else:
@@ -75,7 +73,7 @@ def merge_rows(source: pa.Table, target: Target, choose: EngineChoice, request: 
         rows = SourceRows(fit(source, schema), request.key_columns, shape.partition_columns)
         engine = choose(shape.files, schema)
         candidates = _candidates(shape.files, rows)
-        found = engine.find(candidates, rows, actions, compare=request.skip_unchanged)
+        found = engine.find(candidates, rows, request.strategy, compare=request.skip_unchanged)
         decision = decide(
             request.strategy, shape.files, found, rows, allow_partition_moves=request.allow_partition_moves
         )

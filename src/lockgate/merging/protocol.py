@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from lockgate.merging.strategy import Actions
+from lockgate.merging.strategy import MergeStrategy
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -118,7 +118,7 @@ class Engine(Protocol):
 
     name: str
 
-    def find(self, files: Sequence[DataFile], source: SourceRows, actions: Actions, *, compare: bool) -> Found:
+    def find(self, files: Sequence[DataFile], source: SourceRows, strategy: MergeStrategy, *, compare: bool) -> Found:
         """Which rows of these files have a key of the source, and which source rows have none there."""
 
     def rewrite(self, jobs: Sequence[Rewrite], source: SourceRows) -> list[Written]:

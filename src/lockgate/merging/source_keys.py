@@ -29,9 +29,10 @@ def validate_no_null_keys(source_table: pa.Table, key_columns: str | Sequence[st
     lockgate.errors.NullKeyError: key column "id" is NULL in 2 of 3 source rows
     """
     keys = normalize_keys(key_columns)
-    require_keys(source_table.schema, "source", keys)
+    require_columns(source_table.schema, "source", keys, "key column")
     for key in keys:
         refuse_null_key(key, null_rows(source_table.column(key)), source_table.num_rows)
+    require_keys(source_table.schema, "source", keys)  # last: a column of nothing but NULL has no type to blame
 
 
 def refuse_duplicate_keys(table: pa.Table, key_columns: str | Sequence[str]) -> None:
@@ -42,6 +43,8 @@ def refuse_duplicate_keys(table: pa.Table, key_columns: str | Sequence[str]) -> 
     lockgate.errors.DuplicateKeyError: 1 of 3 source rows repeats a key: id=1
     """
     keys = normalize_keys(key_columns)
+    if len(keys) == 1 and _all_differ(table, keys):
+        return
     index = _index(table, keys)
     if index.is_unique:
         return
@@ -139,6 +142,16 @@ def _moved(
         hint="leave the partition as it is, add the partition columns to the key, or use allow_partition_moves=True",
         in_place=_IN_PLACE,
     )
+
+
+def _all_differ(table: pa.Table, keys: list[str]) -> bool:
+    """Whether one column holds no value twice: sorting touches less memory than hashing does."""
+    require_keys(table.schema, "source", keys)
+    column = comparable(table.column(keys[0]))
+    ordered = column.take(pc.sort_indices(column))
+    same = pc.equal(ordered.slice(1), ordered.slice(0, max(len(ordered) - 1, 0)))
+    # NaN does not equal NaN here; the index that counts them as one decides about floats.
+    return not pa.types.is_floating(column.type) and not pc.any(same).as_py()
 
 
 def _index(table: pa.Table, keys: list[str]) -> KeyIndex:

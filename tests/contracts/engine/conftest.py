@@ -30,9 +30,13 @@ if OLDER_DUCKDB:
     }
 
 
-@pytest.fixture(scope="session")
+def pytest_report_header() -> str:
+    return f"duckdb {duckdb.__version__}"
+
+
+@pytest.fixture(scope="module")
 def connection() -> Iterator[Any]:
-    """One for all tests, since opening a database takes longer than a small merge, and since a merge must leave it
+    """One for all tests of a module, since opening a database takes longer than a small merge, and since a merge must leave it
     as it was: every test after the first would see what was left behind."""
     if OLDER_DUCKDB:
         assert duckdb.__version__.startswith(f"{OLDER_DUCKDB}."), duckdb.__version__
