@@ -16,7 +16,7 @@ $(READY): requirements.lock pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
-	# A DuckDB that has no MERGE yet: tests/contracts/engine run on it too, in a process of their own.
+	@# A DuckDB that has no MERGE yet, on which tests/contracts/engine run too.
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --upgrade \
 	  --target $(VENV)/older/duckdb-1.3 duckdb==1.3.2
 	$(BIN)/python -m compileall -q src

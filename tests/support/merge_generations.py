@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -40,6 +41,8 @@ def write_generation(folder: Path, generation: int, engine: str) -> None:
 
 def write_generations_until_killed(folder: str, begin: int, engine: str, done: Any) -> None:
     """`done` is set to the last generation whose merge has returned: that one must survive."""
+    # A killed process leaves its temporary files behind; here they go with the test's folder.
+    tempfile.tempdir = str(Path(folder).parent)
     for generation in count(begin):
         write_generation(Path(folder), generation, engine)
         done.value = generation

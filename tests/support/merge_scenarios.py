@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -121,4 +122,6 @@ CASES = [(scenario.name, engine) for scenario in SCENARIOS.values() for engine i
 
 def act(name: str, engine: str, folder: str, at: int | None, fault: Fault) -> None:
     """What a process does that is to be interrupted; with `at` None it comes to its end."""
+    # A killed process leaves its temporary files behind; here they go with the test's folder.
+    tempfile.tempdir = str(Path(folder).parent)
     SCENARIOS[name].act(Path(folder), engine, NumberedSteps(at, fault))

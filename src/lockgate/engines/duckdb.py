@@ -10,7 +10,7 @@ import os
 import uuid
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from typing import Any
 
 import duckdb
@@ -19,10 +19,10 @@ import pyarrow.compute as pc
 
 from lockgate.engines.arrow import ArrowEngine, compared
 from lockgate.engines.checksums import has_page_checksums
-from lockgate.engines.duckdb_copy import copy_file, copy_keeps_schema
+from lockgate.engines.duckdb_copy import copy_file, copy_keeps_schema, join_keeps_order
 from lockgate.engines.duckdb_sql import merge_statement, scan_keys, union_statement
 from lockgate.engines.duckdb_types import ambiguous_names, key_type, why_not_copied, why_not_held
-from lockgate.engines.duckdb_version import uses_merge
+from lockgate.engines.duckdb_version import duckdb_version, supports_merge, uses_merge
 from lockgate.errors import DatasetMergeError, StorageError
 from lockgate.merging.key_index import comparable
 from lockgate.merging.protocol import Added, DataFile, Found, Matches, NewFiles, Rewrite, SourceRows, Written
@@ -76,6 +76,8 @@ class DuckDBEngine:
             reason = f"DuckDB has no type that holds every {source.table.schema.field(odd).type} of key {odd!r}"
         if any(has_page_checksums(f.path, f.footer) for f in files):
             reason = "files have page checksums, which DuckDB does not look at"
+        if self._cannot_read_together(files):
+            reason = "DuckDB before 1.4.0 cannot read files of several schemas at once"
         if not files or not source.table.num_rows or reason:
             if reason:
                 log.info("keys are looked up by Arrow: %s", reason)
@@ -84,13 +86,17 @@ class DuckDBEngine:
             answer = self._answer(files, source, [k for k in kinds if k is not None], strategy.actions)
         return _found(files, answer, source, strategy.actions, compare)
 
+    def _cannot_read_together(self, files: Sequence[DataFile]) -> bool:
+        # It ends in an internal error there, which makes the whole database unusable, also for its owner.
+        return _several_schemas(files) and not supports_merge(duckdb_version(self._connection))
+
     def _answer(
         self, files: Sequence[DataFile], source: SourceRows, kinds: Sequence[str], actions: Actions
     ) -> pa.Table:
         """One row an action: merge_action, file, file_row, source_row."""
         assert self._links is not None
         aliases = [(f"k{i}", kind) for i, kind in enumerate(kinds)]
-        keys = pa.table([comparable(c) for c in source.keys.columns], names=[a for a, _ in aliases])
+        keys = pa.table([_stored(c) for c in source.keys.columns], names=[a for a, _ in aliases])
         keys = keys.append_column("source_row", pa.arange(0, keys.num_rows))
         mark = uuid.uuid4().hex
         source_view, target_keys = f"source_view_{mark}", f"target_keys_{mark}"
@@ -102,7 +108,7 @@ class DuckDBEngine:
         ):
             inside = [None if k in files[0].partition else k for k in source.key_columns]
             scan = scan_keys(target_keys, aliases, inside, source_view)
-            by_name = any(not f.footer.schema.equals(files[0].footer.schema) for f in files[1:])
+            by_name = _several_schemas(files)
             with _temporary(cursor, target_keys, scan, {"paths": paths, "by_name": by_name}):
                 decide = merge_statement if self._uses_merge else union_statement
                 return cursor.sql(decide(target_keys, source_view, len(aliases), actions)).to_arrow_table()
@@ -143,12 +149,17 @@ class DuckDBEngine:
             return
         links = self._links
         assert links is not None
+        writer = self._writing()
 
         def work(job: Rewrite) -> Written | None:
-            with self._cursor() as cursor:
+            with closing(writer.cursor()) as cursor:
                 return copy_file(cursor, job, table, self._storage, links)
 
-        with self._cursor() as cursor:
+        with closing(writer.cursor()) as cursor:
+            if not join_keeps_order(cursor):
+                log.info("files are written by Arrow: this DuckDB would not keep the order of their rows")
+                yield from ((job, None) for job in jobs)
+                return
             if not copy_keeps_schema(cursor, jobs[0], table, self._storage, links):
                 log.info("files are written by Arrow, to keep their schema: COPY would change it")
                 yield from ((job, None) for job in jobs)
@@ -158,6 +169,16 @@ class DuckDBEngine:
             yield from zip(jobs, pool.map(work, jobs), strict=True)
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
+
+    def _writing(self) -> Any:
+        """A connection on which each statement runs on one thread and keeps to the join it is given: only so do rows
+        come out in the order of the file. Files are written side by side instead."""
+        connection = self._connection
+        if self._given is not None:
+            connection = self._stack.enter_context(closing(duckdb.connect()))
+        connection.execute("SET threads = 1")
+        connection.execute("SET disabled_optimizers = 'join_order,build_side_probe_side'")
+        return connection
 
     def add(self, rows: pa.Table | pa.RecordBatchReader, new: NewFiles) -> list[Added]:
         return self._arrow.add(rows, new)
@@ -201,6 +222,18 @@ class DuckDBEngine:
             ) from error
 
 
+def _several_schemas(files: Sequence[DataFile]) -> bool:
+    return any(not f.footer.schema.equals(files[0].footer.schema) for f in files[1:])
+
+
+def _stored(column: Any) -> pa.Array:
+    """A key column as it is compared: text as its bytes."""
+    array = comparable(column)
+    if pa.types.is_string(array.type):
+        return array.cast(pa.binary())
+    return array.cast(pa.large_binary()) if pa.types.is_large_string(array.type) else array
+
+
 def _file_table(
     files: Sequence[DataFile], paths: Sequence[str], source: SourceRows, aliases: Sequence[tuple[str, str]]
 ) -> pa.Table:
@@ -212,7 +245,7 @@ def _file_table(
     for (alias, _), name in zip(aliases, source.key_columns, strict=True):
         if name in files[0].partition:
             kind = source.table.schema.field(name).type
-            columns[alias] = comparable(pa.array([f.partition[name] for f in files], kind))
+            columns[alias] = _stored(pa.array([f.partition[name] for f in files], kind))
     return pa.table(columns)
 
 

@@ -39,7 +39,7 @@ def scan_keys(table: str, keys: Sequence[tuple[str, str]], inside: Sequence[str 
     `keys` are (alias, type) pairs; `inside` the column's name in the files, or None where the folder's name has it.
     """
     columns = ", ".join(
-        f"CAST({_read(name, kind) if name is not None else 'f.' + alias} AS {kind}) AS {alias}"
+        f"{_read(name, kind) if name is not None else f'CAST(f.{alias} AS {stored_type(kind)})'} AS {alias}"
         for (alias, kind), name in zip(keys, inside, strict=True)
     )
     return f"""
@@ -55,12 +55,20 @@ def scan_keys(table: str, keys: Sequence[tuple[str, str]], inside: Sequence[str 
     """
 
 
+def stored_type(kind: str) -> str:
+    """The type of a key in our tables. Text is kept as bytes: what is equal must not depend on a collation."""
+    return "BLOB" if kind == "VARCHAR" else kind
+
+
 def _read(name: str, kind: str) -> str:
     """A key column of the files. DuckDB skips row groups by their bounds, which leave NaN out and may cut text short:
-    behind a CASE it reads them. Which files can hold a key at all is known from their footers already."""
-    if kind in ("FLOAT", "DOUBLE", "VARCHAR", "BLOB"):
-        return f"CASE WHEN t.file_row_number >= 0 THEN t.{quoted(name)} END"
-    return f"t.{quoted(name)}"
+    behind an expression it reads them. Which files can hold a key at all is known from their footers already."""
+    column = f"t.{quoted(name)}"
+    if kind == "VARCHAR":
+        return f"encode(CAST({column} AS VARCHAR))"
+    if kind in ("FLOAT", "DOUBLE", "BLOB"):
+        column = f"CASE WHEN t.file_row_number >= 0 THEN {column} END"
+    return f"CAST({column} AS {kind})"
 
 
 def merge_statement(table: str, source: str, keys: int, actions: Actions) -> str:

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import shutil
 import tempfile
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Lock
 
 from lockgate.errors import StorageError
 from lockgate.storage.local import explained
+from lockgate.storage.locks import FileLock, is_held
+
+_OWNER = ".lockgate_temporary"  # without it a folder is not one of ours, whatever its name
+_MADE_JUST_NOW = 60.0  # seconds; its maker may not have locked it yet
 
 
 class SafeNames:
@@ -58,7 +64,7 @@ def safe_names() -> Iterator[SafeNames]:
 
 @contextmanager
 def temporary_folder(prefix: str) -> Iterator[str]:
-    """A folder that is gone when the block ends."""
+    """A folder that is gone when the block ends; those of processes that died in such a block go now."""
     try:
         folder = tempfile.TemporaryDirectory(prefix=prefix)
     except OSError as error:
@@ -66,5 +72,15 @@ def temporary_folder(prefix: str) -> Iterator[str]:
             f"cannot make a folder for temporary files: {error.strerror or error}",
             hint="free some space there, or set TMPDIR to another folder",
         ) from error
-    with folder as name:
+    with folder as name, FileLock(Path(name) / _OWNER) as lock:
+        lock.try_acquire()
+        _sweep(Path(name).parent, prefix)
         yield name
+
+
+def _sweep(folder: Path, prefix: str) -> None:
+    for left in folder.glob(f"{prefix}*"):
+        with suppress(OSError):  # somebody else's, or swept by somebody else
+            young = time.time() - left.stat().st_mtime < _MADE_JUST_NOW
+            if not young and (left / _OWNER).is_file() and not is_held(left / _OWNER):
+                shutil.rmtree(left)

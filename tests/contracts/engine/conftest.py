@@ -24,10 +24,7 @@ IMPLEMENTATIONS: dict[str, Mapping[str, Any]] = {
     "auto": {"engine": "auto"},
 }
 if OLDER_DUCKDB:
-    IMPLEMENTATIONS = {
-        "duckdb-detected": {"engine": "duckdb", "use_merge": None},
-        "duckdb-union": {"engine": "duckdb", "use_merge": False},
-    }
+    IMPLEMENTATIONS = {"duckdb-detected": {"engine": "duckdb", "use_merge": None}}
 
 
 def pytest_report_header() -> str:
@@ -36,8 +33,8 @@ def pytest_report_header() -> str:
 
 @pytest.fixture(scope="module")
 def connection() -> Iterator[Any]:
-    """One for all tests of a module, since opening a database takes longer than a small merge, and since a merge must leave it
-    as it was: every test after the first would see what was left behind."""
+    """One for all tests of a module: opening a database takes longer than a small merge. And a merge must leave it as
+    it was: the tests after the first would see what was left behind."""
     if OLDER_DUCKDB:
         assert duckdb.__version__.startswith(f"{OLDER_DUCKDB}."), duckdb.__version__
     with duckdb.connect() as opened:

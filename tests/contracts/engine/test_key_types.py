@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, date, datetime, time
+from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -63,6 +63,10 @@ KEYS: dict[str, tuple[pa.DataType, list[Any]]] = {
     "decimal(9, 0)": (pa.decimal128(9, 0), [D("-1"), D("0"), D("999999999")]),
     "decimal(18, 6)": (pa.decimal128(18, 6), [D("-1.000001"), D("0.5"), D("123456789012.000001")]),
     "decimal(38, 10)": (pa.decimal128(38, 10), [D("-1"), D("0.1"), D("9999999999999999999999999999.0000000001")]),
+    "date64": (pa.date64(), [date(1970, 1, 1), date(2026, 2, 28), date(9999, 12, 31)]),
+    "duration": (pa.duration("us"), [timedelta(microseconds=-1), timedelta(0), timedelta(days=40_000)]),
+    "half float": (pa.float16(), [-1.5, 0.25, 65504.0]),
+    "uuid": (pa.uuid(), [b"0" * 16, b"\xff" * 16, b"0123456789abcdef"]),
     "decimal256(50, 3)": (pa.decimal256(50, 3), [D("-1"), D("0.125"), D("9" * 40 + ".001")]),
 }
 
@@ -73,6 +77,10 @@ def keyed(name: str, positions: list[int], mark: str) -> pa.Table:
     if pa.types.is_dictionary(kind):
         indices = pa.array(range(len(chosen)), kind.index_type)
         column = pa.DictionaryArray.from_arrays(indices, pa.array(chosen, kind.value_type))
+    elif isinstance(kind, pa.BaseExtensionType):
+        column = pa.ExtensionArray.from_storage(kind, pa.array(chosen, kind.storage_type))
+    elif pa.types.is_float16(kind):
+        column = pa.array(chosen, pa.float32()).cast(kind)
     else:
         column = pa.array(chosen, kind)
     return pa.table({"id": column, "x": [f"{mark} {p}" for p in positions]})

@@ -74,6 +74,15 @@ def test_row_groups_of_thousands(dataset: Dataset) -> None:
     assert sizes(rewrite(dataset, "update", path, new(5, 5555, 9999))) == [3000, 3000, 3000, 1000]
 
 
+@pytest.mark.parametrize("size", [2048, 20_480, 1_000_000])
+@pytest.mark.parametrize("changed", [1, 20_000])
+def test_rows_of_many_row_groups_keep_their_order(dataset: Dataset, size: int, changed: int) -> None:
+    """Threads that write row groups at once must not mix them up."""
+    path = dataset.add("a.parquet", ids(*range(60_000)), row_group_size=size)
+    dataset.merge(new(*range(0, 60_000, 60_000 // changed)), "update")
+    assert pq.ParquetFile(path).read()["id"].to_pylist() == list(range(60_000))
+
+
 def test_one_large_row_group_stays_one(dataset: Dataset) -> None:
     path = dataset.add("a.parquet", ids(*range(150_000)))
     assert sizes(rewrite(dataset, "update", path, new(5))) == [150_000]

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from contracts.engine.dataset import CREATING, STRATEGIES, Dataset, as_multiset, counts, totals
-from lockgate.errors import PartitionMoveError, SchemaMismatchError
+from lockgate.errors import LockgateError, PartitionMoveError, SchemaMismatchError
 
 
 def rows(*triples: tuple[int, str | None, str]) -> pa.Table:
@@ -207,3 +207,27 @@ def test_partition_columns_that_are_in_the_files_too(dataset: Dataset) -> None:
     assert as_multiset(dataset.rows()) == as_multiset(
         rows((1, "mon", "a"), (2, "mon", "B"), (3, "tue", "c")).to_pylist()
     )
+
+
+def test_partition_columns_that_are_in_the_files_and_in_the_key(dataset: Dataset) -> None:
+    dataset.add("day=mon/a.parquet", rows((1, "mon", "a"), (2, "mon", "b")))
+    dataset.add("day=tue/b.parquet", rows((1, "tue", "c")))
+    result = dataset.merge(rows((1, "tue", "C"), (1, "wed", "d")), "upsert", ["day", "id"])
+    assert counts(result) == {"inserted": 1, "updated": 1, "deleted": 0}
+    assert found(dataset) == [(1, "mon", "a"), (1, "tue", "C"), (1, "wed", "d"), (2, "mon", "b")]
+
+
+@pytest.mark.parametrize("strategy", ["update", "full_merge"])
+def test_a_rewritten_file_stays_in_its_folder_under_its_name(by_day: Dataset, strategy: str) -> None:
+    result = by_day.merge(rows((2, "mon", "B"), (3, "tue", "C")), strategy)
+    names = [by_day.root / "day=mon/a.parquet", by_day.root / "day=tue/b.parquet"]
+    assert by_day.files() == names
+    assert result.rewritten_files == [str(name) for name in names]
+
+
+def test_folders_that_do_not_agree_are_refused(by_day: Dataset) -> None:
+    by_day.add("stray.parquet", rows((7, "mon", "x")).drop_columns(["day"]))
+    before = by_day.contents()
+    with pytest.raises(LockgateError, match="partitioned"):
+        by_day.merge(rows((1, "mon", "A")), key=["id", "day"])
+    assert by_day.contents() == before
