@@ -57,6 +57,21 @@ def merge(connection: Any, path: Path, strategy: str = "upsert", **options: Any)
     return DuckDBDatasetIO(connection).merge(source(), path, **options)
 
 
+@pytest.fixture
+def spied(connection: Any, monkeypatch: pytest.MonkeyPatch) -> Callable[..., RecordingConnection]:
+    """The given connection, and with it those that a merge opens to write: all in one log."""
+    connect = duckdb.connect
+
+    def watch(rewriting: Callable[[str], str] = str) -> RecordingConnection:
+        spy = RecordingConnection(connection, rewriting)
+        monkeypatch.setattr(
+            duckdb, "connect", lambda *a, **k: RecordingConnection(connect(*a, **k), rewriting, spy.log)
+        )
+        return spy
+
+    return watch
+
+
 def left_behind(connection: Any) -> list[Any]:
     """Tables and views, temporary ones included."""
     tables = connection.execute("SELECT table_name FROM duckdb_tables()").fetchall()
@@ -414,12 +429,12 @@ def test_validate_and_escape_file_paths(connection: Any, tmp_path: Path, rows: R
     assert len(rows()) == 3
 
 
-def test_merge_output_to_staging_file(connection: Any, path: Path, target: str) -> None:
+def test_merge_output_to_staging_file(spied: Callable[..., RecordingConnection], path: Path, target: str) -> None:
     """Requirement: MERGE implementation SHALL preserve atomic file replacement
     Scenario: MERGE output to staging file"""
     pq.write_table(pa.table({"id": list(range(50)), "x": ["old"] * 50}), target)
     inode = Path(target).stat().st_ino
-    spy = RecordingConnection(connection)
+    spy = spied()
     merge(spy, path)
     copies = spy.log.having("COPY (")
     assert copies
@@ -428,11 +443,13 @@ def test_merge_output_to_staging_file(connection: Any, path: Path, target: str) 
     assert not list(path.rglob(".staging*"))
 
 
-def test_integration_with_incremental_rewrite_workflow(connection: Any, path: Path, file: Files, rows: Rows) -> None:
+def test_integration_with_incremental_rewrite_workflow(
+    spied: Callable[..., RecordingConnection], path: Path, file: Files, rows: Rows
+) -> None:
     """Requirement: MERGE implementation SHALL preserve atomic file replacement
     Scenario: Integration with incremental rewrite workflow"""
     names = [file(f"{i}.parquet", {"id": [i, i + 10], "x": ["old", "old"]}) for i in range(4)]
-    spy = RecordingConnection(connection)
+    spy = spied()
     fresh = pa.table({"id": [0, 1, 2, 99], "x": ["new"] * 4})
     result = DuckDBDatasetIO(spy).merge(fresh, path, "upsert", ["id"])
     assert result.rewritten_files == names[:3]
@@ -442,7 +459,9 @@ def test_integration_with_incremental_rewrite_workflow(connection: Any, path: Pa
     assert {r["id"] for r in rows() if r["x"] == "new"} == {0, 1, 2, 99}
 
 
-def test_a_failure_on_the_second_file_changes_none(connection: Any, path: Path, file: Files) -> None:
+def test_a_failure_on_the_second_file_changes_none(
+    spied: Callable[..., RecordingConnection], path: Path, file: Files
+) -> None:
     """Requirement: MERGE implementation SHALL preserve atomic file replacement
     Scenario: Integration with incremental rewrite workflow (all file replacements happen atomically)"""
     names = [file(f"{i}.parquet", {"id": [i, i + 10], "x": ["old", "old"]}) for i in range(3)]
@@ -455,7 +474,7 @@ def test_a_failure_on_the_second_file_changes_none(connection: Any, path: Path, 
         return statement.replace("COPY (", "COPY WRONG (") if fails else statement
 
     with pytest.raises(DatasetMergeError):
-        DuckDBDatasetIO(RecordingConnection(connection, third_copy_fails)).merge(
+        DuckDBDatasetIO(spied(third_copy_fails)).merge(
             pa.table({"id": [0, 1, 2], "x": ["new"] * 3}), path, "upsert", ["id"]
         )
     assert next(copies) >= 3, "it did come to the third"
@@ -486,10 +505,12 @@ def test_count_merge_actions_via_returning(
 
 
 @pytest.mark.usefixtures("target")
-def test_temporary_table_cleanup_after_counting(connection: Any, path: Path) -> None:
+def test_temporary_table_cleanup_after_counting(
+    connection: Any, spied: Callable[..., RecordingConnection], path: Path
+) -> None:
     """Requirement: MERGE implementation SHALL support RETURNING clause for audit
     Scenario: Temporary table cleanup after counting"""
-    spy = RecordingConnection(connection)
+    spy = spied()
     merge(spy, path)
     made = {found[1] for s in spy.log.statements if (found := re.match(r"CREATE TEMP TABLE (\w+)", s))}
     dropped = {found[1] for s in spy.log.statements if (found := re.match(r"DROP TABLE IF EXISTS (\w+)", s))}

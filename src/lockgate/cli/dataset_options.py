@@ -7,7 +7,6 @@ import logging
 import signal
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import click
@@ -110,20 +109,13 @@ def working_on(target: str, debug: bool, json: bool) -> Iterator[EngineLog]:
             signal.signal(signal.SIGTERM, signal.default_int_handler)
             try:
                 yield handler
-            except KeyboardInterrupt:
-                raise _interrupted(target) from None
+            except KeyboardInterrupt as error:
+                raise _interrupted(target, error) from None
     finally:
         log.removeHandler(handler)
         log.setLevel(before)
 
 
-def _interrupted(target: str) -> MergeError:
-    from lockgate.targets.journal import JOURNAL_NAME
-
-    if (Path(target) / JOURNAL_NAME).exists():
-        return MergeError(
-            f"interrupted while {target} was being changed",
-            in_place="the change is decided, and in place in part",
-            hint=f"the next write, or `lockgate recover {target}`, finishes it",
-        )
-    return MergeError(f"interrupted before {target} was changed", in_place="nothing was written")
+def _interrupted(target: str, error: KeyboardInterrupt) -> MergeError:
+    said = str(error.args[0]) if error.args else "nothing was written"  # said by the dataset, once it is open
+    return MergeError(f"interrupted while writing to {target}", in_place=said)

@@ -73,6 +73,7 @@ class ParquetFolderDestination:
         root = self.staging_place(request)
         if area.path.parent != root:
             raise StageError(f"{area.path} is not inside {root}")
+        FolderTarget(root, area.storage).refuse_delta()
         read_journal(root)  # a damaged one is found before anything is published
         if request.mode == "APPEND" and rows.parts:
             refuse_other_shape(root, rows.parts[0], rows.parts[0].relative_to(rows.root))

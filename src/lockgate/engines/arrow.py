@@ -27,6 +27,10 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 
+# Every look-up hashes the source's keys that are in range: it pays for this share of the source's rows or more.
+_LOOKED_UP_AT_ONCE = 4
+
+
 class ArrowEngine:
     """Single process, streaming, no SQL. Memory: the source, and a row group for each of a few open files."""
 
@@ -48,7 +52,7 @@ class ArrowEngine:
         if not files or not source.table.num_rows:
             return []
         keys = _SortedKeys(source)
-        bunches = list(_bunches(files, at_least=source.table.num_rows // 4))
+        bunches = list(_bunches(files, at_least=source.table.num_rows // _LOOKED_UP_AT_ONCE))
         return [m for found in self._each(bunches, lambda bunch: _find(bunch, source, keys)) for m in found]
 
     def rewrite(self, jobs: Sequence[Rewrite], source: SourceRows) -> list[Written]:
@@ -92,8 +96,7 @@ class _Piece:
 
 
 def _bunches(files: Sequence[DataFile], at_least: int) -> Iterator[list[DataFile]]:
-    """Files whose keys are looked up together. Every look-up hashes the source's keys that are in range, so against
-    a large source many small files are taken at once."""
+    """Files whose keys are looked up by one worker."""
     bunch: list[DataFile] = []
     rows = 0
     for file in files:
@@ -136,21 +139,16 @@ class _SortedKeys:
 
 
 def _find(bunch: Sequence[DataFile], source: SourceRows, keys: _SortedKeys) -> list[Matches]:
-    pieces = [piece for file in bunch for piece in _pieces(file, source)]
-    if len(bunch) > 1:
-        together = [pa.concat_arrays(parts) for parts in zip(*(p.columns for p in pieces), strict=True)]
-        groups = [(pieces, together)] if pieces else []
-    else:
-        groups = [([p], p.columns) for p in pieces]
     found: dict[str, list[tuple[pa.Array, pa.Array]]] = {}
-    for members, columns in groups:
+    for pieces in _together(bunch, source, at_least=source.table.num_rows // _LOOKED_UP_AT_ONCE):
+        columns = [pa.concat_arrays(parts) for parts in zip(*(p.columns for p in pieces), strict=True)]
         near = keys.between(columns[0])
         if near is None:
             continue
         index, source_rows = near
         hits = index.find(columns)
         start = 0
-        for piece in members:
+        for piece in pieces:
             own = hits.slice(start, piece.rows)
             start += piece.rows
             valid = own.is_valid()
@@ -167,6 +165,19 @@ def _find(bunch: Sequence[DataFile], source: SourceRows, keys: _SortedKeys) -> l
         for file in bunch
         if file.name in found
     ]
+
+
+def _together(bunch: Sequence[DataFile], source: SourceRows, at_least: int) -> Iterator[list[_Piece]]:
+    """Row groups that are looked up together, as many as make so many rows."""
+    pieces: list[_Piece] = []
+    for file in bunch:
+        for piece in _pieces(file, source):
+            pieces.append(piece)
+            if sum(p.rows for p in pieces) >= at_least:
+                yield pieces
+                pieces = []
+    if pieces:
+        yield pieces
 
 
 def _pieces(file: DataFile, source: SourceRows) -> Iterator[_Piece]:

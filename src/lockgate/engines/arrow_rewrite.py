@@ -166,13 +166,13 @@ def _sorted(rows: pa.Table, layout: FileLayout) -> pa.Table:
 
 
 def sort_order(rows: pa.Table, layout: FileLayout) -> pa.Array:
-    keys = []
-    helpers = rows
-    flat = {path: i for i, path in enumerate(rows.column_names)}
-    paths = [rows.column_names[c.column_index] for c in layout.sorting if c.column_index < len(flat)]
-    for number, (path, column) in enumerate(zip(paths, layout.sorting, strict=False)):
-        nulls = f"nulls of {number}"
-        flags = pc.is_null(rows.column(path))
-        helpers = helpers.append_column(nulls, pc.invert(flags) if column.nulls_first else flags)
-        keys += [(nulls, "ascending"), (path, "descending" if column.descending else "ascending")]
-    return pc.sort_indices(helpers, sort_keys=keys)
+    """The row numbers in the declared order."""
+    keys: list[tuple[str, str]] = []
+    columns: dict[str, Any] = {}
+    for number, (name, descending, nulls_first) in enumerate(layout.sorting):
+        column = rows.column(name)
+        flags = pc.is_null(column)
+        columns[f"null{number}"] = pc.invert(flags) if nulls_first else flags
+        columns[f"value{number}"] = column
+        keys += [(f"null{number}", "ascending"), (f"value{number}", "descending" if descending else "ascending")]
+    return pc.sort_indices(pa.table(columns), sort_keys=keys)

@@ -24,6 +24,7 @@ from lockgate.engines.duckdb_sql import merge_statement, scan_keys, union_statem
 from lockgate.engines.duckdb_types import ambiguous_names, key_type, why_not_copied, why_not_held
 from lockgate.engines.duckdb_version import duckdb_version, supports_merge, uses_merge
 from lockgate.errors import DatasetMergeError, StorageError
+from lockgate.merging.footers import leaf_index
 from lockgate.merging.key_index import comparable
 from lockgate.merging.protocol import Added, DataFile, Found, Matches, NewFiles, Rewrite, SourceRows, Written
 from lockgate.merging.strategy import Actions, MergeStrategy
@@ -69,6 +70,7 @@ class DuckDBEngine:
 
     def find(self, files: Sequence[DataFile], source: SourceRows, strategy: MergeStrategy, *, compare: bool) -> Found:
         self._strategy = strategy
+        files = [f for f in files if _has_keys(f, source.key_columns)]  # the others match nothing
         kinds = [key_type(source.table.schema.field(k).type) for k in source.key_columns]
         reason = ambiguous_names(source.table.schema)
         if None in kinds:
@@ -220,6 +222,10 @@ class DuckDBEngine:
                 files=blamed,
                 hint="if a file is named above, restore it from a copy or move it out of the dataset",
             ) from error
+
+
+def _has_keys(file: DataFile, keys: Sequence[str]) -> bool:
+    return all(key in file.partition or leaf_index(file.footer.schema, key) is not None for key in keys)
 
 
 def _several_schemas(files: Sequence[DataFile]) -> bool:

@@ -89,7 +89,7 @@ def why_not_copied(file: DataFile) -> str | None:
     layout = FileLayout.of(footer, file.path)
     if not isinstance(layout.compression, str) or layout.compression.upper() not in CODECS:
         return "its columns have several codecs"
-    if layout.sorting:
+    if footer.num_row_groups and footer.row_group(0).sorting_columns:
         return "it declares a sort order"
     if layout.blooms:
         return "it has Bloom filters"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -18,6 +19,7 @@ from lockgate.merging.protocol import Added, NewFiles, Written
 from lockgate.storage.local import LocalStorage, explained
 
 _MAX_OPEN_FILES = 256  # of partitioned writes; beyond it the one open longest is ended
+_WAITING_ROW_GROUPS = 2  # so many row groups may wait in memory, over all partitions
 
 
 def write_new_files(rows: pa.Table | pa.RecordBatchReader, new: NewFiles, storage: LocalStorage) -> list[Added]:
@@ -30,7 +32,7 @@ def write_new_files(rows: pa.Table | pa.RecordBatchReader, new: NewFiles, storag
         layout = replace(layout, sorting=())  # a stream is not sorted, so it may not be declared so
     files = _OpenFiles(new, layout, storage)
     try:
-        for batch in _batches(rows, new.row_group_size):
+        for batch in _batches(rows, new):
             for values, part in _by_partition(batch, new.partition_columns):
                 files.write(values, part)
         if not files.any and not new.partition_columns:
@@ -50,13 +52,15 @@ def _layout(new: NewFiles) -> FileLayout:
     return layout
 
 
-def _batches(rows: pa.Table | pa.RecordBatchReader, size: int) -> Iterator[pa.Table]:
-    if isinstance(rows, pa.Table):
-        for start in range(0, rows.num_rows, size):
-            yield rows.slice(start, size)
-    else:
+def _batches(rows: pa.Table | pa.RecordBatchReader, new: NewFiles) -> Iterator[pa.Table]:
+    if not isinstance(rows, pa.Table):
         for batch in rows:
             yield pa.Table.from_batches([batch])
+    elif new.partition_columns:
+        yield rows  # at once, so that each partition comes once
+    else:
+        for start in range(0, rows.num_rows, new.row_group_size):
+            yield rows.slice(start, new.row_group_size)
 
 
 def _by_partition(batch: pa.Table, columns: tuple[str, ...]) -> Iterator[tuple[tuple[Any, ...], pa.Table]]:
@@ -67,15 +71,18 @@ def _by_partition(batch: pa.Table, columns: tuple[str, ...]) -> Iterator[tuple[t
     index = KeyIndex(batch.select(list(columns)))
     order = pc.sort_indices(index.codes)  # stable
     codes = index.codes.take(order)
-    rows = batch.take(order)
-    starts = [0, *pc.indices_nonzero(pc.not_equal(codes.slice(1), codes.slice(0, len(codes) - 1))).to_pylist()]
-    starts = [0, *(s + 1 for s in starts[1:])]
+    ends = pc.indices_nonzero(pc.not_equal(codes.slice(1), codes.slice(0, max(len(codes) - 1, 0)))).to_pylist()
+    starts = [0, *(end + 1 for end in ends)] if len(codes) else []
     for start, stop in zip(starts, [*starts[1:], len(codes)], strict=True):
-        part = rows.slice(start, stop - start)
+        # Taken, not sliced: a few rows that wait must not keep the whole batch in memory.
+        part = batch.take(order.slice(start, stop - start))
         yield tuple(part.column(c)[0].as_py() for c in columns), part
 
 
 class _OpenFiles:
+    """A file for each partition that rows have come for. Rows wait until they fill a row group, or until too many of
+    them wait in all."""
+
     def __init__(self, new: NewFiles, layout: FileLayout, storage: LocalStorage) -> None:
         self._new = new
         self._layout = layout
@@ -83,6 +90,7 @@ class _OpenFiles:
         self._open: dict[tuple[Any, ...], _OpenFile] = {}
         self._done: list[Added] = []
         self._count = 0
+        self._may_wait = _WAITING_ROW_GROUPS * new.row_group_size
 
     def write(self, values: tuple[Any, ...], rows: pa.Table) -> None:
         folder = self._folder(values, rows)
@@ -92,10 +100,18 @@ class _OpenFiles:
             if file is None:
                 file = self._open[values] = self._begin(folder)
             taken = min(rows.num_rows, self._new.max_rows_per_file - file.rows)
-            file.write(rows.slice(0, taken))
+            file.take(rows.slice(0, taken))
             rows = rows.slice(taken)
             if file.rows >= self._new.max_rows_per_file:
                 self._end(values)
+        self._keep_bounds()
+
+    def _keep_bounds(self) -> None:
+        while sum(f.waiting for f in self._open.values()) > self._may_wait:
+            max(self._open.values(), key=lambda f: f.waiting).write_waiting()
+        begun = [values for values, file in self._open.items() if file.is_begun]
+        for values in begun[: max(len(begun) - _MAX_OPEN_FILES, 0)]:
+            self._end(values)
 
     @property
     def any(self) -> bool:
@@ -113,8 +129,6 @@ class _OpenFiles:
         return partition_folder(names, texts)
 
     def _begin(self, folder: str) -> _OpenFile:
-        if len(self._open) >= _MAX_OPEN_FILES:
-            self._end(next(iter(self._open)))
         name = f"part-{self._new.identity}-{self._count:05d}.parquet"
         staged = self._new.staging / f"new-{self._count:05d}.parquet"
         self._count += 1
@@ -137,41 +151,55 @@ class _OpenFiles:
 
 
 class _OpenFile:
-    """Collects rows until they fill a row group."""
+    """Collects rows until they fill a row group. On disk from its first row group on."""
 
-    def __init__(self, name: str, staged: Any, new: NewFiles, layout: FileLayout) -> None:
+    def __init__(self, name: str, staged: Path, new: NewFiles, layout: FileLayout) -> None:
         self.name = name
         self.staged = staged
         self.rows = 0
+        self.waiting = 0
+        self._schema = new.schema
         self._layout = layout
         self._size = min(new.row_group_size, layout.row_group_size or new.row_group_size)
         self._waiting: list[pa.Table] = []
-        self._waiting_rows = 0
-        with explained("write", staged):
-            self._writer = writer(staged, new.schema, layout, rows=self._size)
+        self._writer: Any = None
 
-    def write(self, rows: pa.Table) -> None:
+    @property
+    def is_begun(self) -> bool:
+        return self._writer is not None
+
+    def take(self, rows: pa.Table) -> None:
         self.rows += rows.num_rows
+        self.waiting += rows.num_rows
         self._waiting.append(rows)
-        self._waiting_rows += rows.num_rows
-        while self._waiting_rows >= self._size:
-            self._flush(self._size)
+        while self.waiting >= self._size:
+            self.write_waiting()
 
-    def _flush(self, size: int) -> None:
+    def write_waiting(self) -> None:
+        """Write a row group of what waits, a full one if there is enough."""
         together = pa.concat_tables(self._waiting)
+        size = min(self._size, self.waiting)
+        self._begin()
         with explained("write", self.staged):
             self._writer.write_table(together.slice(0, size), row_group_size=size)
-        rest = together.slice(size)
-        self._waiting, self._waiting_rows = [rest], rest.num_rows
+        self._waiting, self.waiting = [together.slice(size)], self.waiting - size
+
+    def _begin(self) -> None:
+        if self._writer is None:
+            with explained("write", self.staged):
+                self._writer = writer(self.staged, self._schema, self._layout, rows=self._size)
 
     def close(self) -> None:
-        if self._waiting_rows:
-            self._flush(self._waiting_rows)
+        if self.waiting:
+            self.write_waiting()
+        self._begin()  # a file without rows still has a schema
         with explained("write", self.staged):
             close(self._writer, self._layout)
 
     def abandon(self) -> None:
         """Let go of the file; what is in it is swept with its staging folder."""
+        if self._writer is None:
+            return
         try:
             self._writer.close()
         except (pa.ArrowException, OSError):  # the failure that brought us here says more

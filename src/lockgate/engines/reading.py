@@ -50,9 +50,10 @@ def adapted(table: pa.Table, schema: pa.Schema) -> pa.Table:
     """`table` with the columns of `schema`: missing ones NULL, types widened."""
     if table.schema.equals(schema):
         return table
+    there = dict(zip(table.column_names, table.columns, strict=True))
     columns = [
-        table.column(field.name).cast(field.type)
-        if field.name in table.column_names
+        there[field.name].cast(field.type)
+        if field.name in there
         else pa.chunked_array([pa.nulls(table.num_rows, field.type)])
         for field in schema
     ]

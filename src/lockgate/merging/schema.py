@@ -73,13 +73,14 @@ def agree(source: pa.Schema, target: pa.Schema, *, mode: Mode) -> pa.Schema:
         raise ConfigError(f'schema must be "strict" or "evolve", not {mode!r}', in_place=_IN_PLACE)
     _refuse_repeated(source, "source")
     _refuse_repeated(target, "target")
-    missing = [name for name in target.names if name not in source.names]
-    extra = [name for name in source.names if name not in target.names]
+    theirs_by_name, ours = {f.name: f for f in source}, set(target.names)
+    missing = [name for name in target.names if name not in theirs_by_name]
+    extra = [name for name in source.names if name not in ours]
     if missing or (extra and mode == "strict"):
         raise _other_columns(missing, extra if mode == "strict" else [], source, target)
     fields = []
     for field in target:
-        theirs = source.field(field.name).type
+        theirs = theirs_by_name[field.name].type
         type_ = widened(field.type, theirs) if mode == "evolve" else field.type
         if not convertible(theirs, type_):
             raise unrelated(field.name, theirs, field.type)
@@ -94,10 +95,11 @@ def fit(source: pa.Table, schema: pa.Schema) -> pa.Table:
     ['a', 'b']
     """
     columns = []
+    given = dict(zip(source.column_names, source.columns, strict=True))
     for field in schema:
-        if field.name not in source.schema.names:
+        if field.name not in given:
             raise _other_columns([field.name], [], source.schema, schema)
-        column = cast_exactly(source.column(field.name), field.type, field.name)
+        column = cast_exactly(given[field.name], field.type, field.name)
         nulls = 0 if field.nullable else null_rows(column)
         if nulls:
             raise SchemaMismatchError(

@@ -13,6 +13,8 @@ from lockgate.errors import DatasetMergeError, SchemaMismatchError
 from lockgate.merging.footers import read_footers
 from lockgate.merging.partitions import parse_hive_partition_path, typed_value
 from lockgate.merging.protocol import DataFile, OpenTarget
+from lockgate.merging.schema import require_columns
+from lockgate.merging.unified import unified
 
 
 @dataclass(frozen=True)
@@ -28,14 +30,12 @@ class Shape:
     def needed_schema(self, file: DataFile, schema: pa.Schema) -> pa.Schema | None:
         """The schema a file must get when it is written again; None where its own will do."""
         own = next(arrow for parquet, arrow in self.file_schemas if parquet.equals(file.footer.schema))
-        absent = {c for c in self.partition_columns if c not in own.names}
-        wanted = {f.name: f for f in schema if f.name not in absent}
-        if all(n in own.names and own.field(n).type == f.type for n, f in wanted.items()):
+        have = {f.name: f for f in own}
+        wanted = {f.name: f for f in schema if f.name in have or f.name not in self.partition_columns}
+        if all(n in have and _holds(have[n], f) for n, f in wanted.items()):
             return None
-        order = [n for n in own.names if n in wanted] + [n for n in wanted if n not in own.names]
-        nullable = {n: own.field(n).nullable for n in own.names}
-        fields = [wanted[n].with_nullable(nullable.get(n, True)) for n in order]
-        return pa.schema(fields, metadata=own.metadata)
+        order = [n for n in have if n in wanted] + [n for n in wanted if n not in have]
+        return pa.schema([wanted[n] for n in order], metadata=own.metadata)
 
     def new_file_schema(self, schema: pa.Schema) -> pa.Schema:
         """The columns of a new file: partition columns are left to the folder's name, unless files here keep them."""
@@ -43,6 +43,11 @@ class Shape:
         return pa.schema(
             [f for f in schema if f.name not in self.partition_columns or f.name in inside], metadata=schema.metadata
         )
+
+
+def _holds(own: pa.Field, wanted: pa.Field) -> bool:
+    """Whether a column of a file can take every value that the dataset's column can."""
+    return bool(own.type == wanted.type) and (own.nullable or not wanted.nullable)
 
 
 def shape_of(opened: OpenTarget, source: pa.Schema, partition_by: Sequence[str] | None) -> Shape:
@@ -65,7 +70,7 @@ def shape_of(opened: OpenTarget, source: pa.Schema, partition_by: Sequence[str] 
     inside = set(schema.names)
     for column in columns:
         if column not in inside:
-            _require([column], source)
+            require_columns(source, "source", [column], "partition column")
             schema = schema.append(pa.field(column, _plain(source.field(column).type)))
     known: dict[tuple[str, str | None], Any] = {}
     files: list[DataFile] = []
@@ -87,7 +92,7 @@ def new_shape(source: pa.Schema, partition_by: Sequence[str]) -> Shape:
     columns = tuple(partition_by)
     if not source.names:
         raise SchemaMismatchError("the source has no columns", in_place="nothing was written")
-    _require(columns, source)
+    require_columns(source, "source", columns, "partition column")
     if columns and len(columns) == len(source.names):
         raise SchemaMismatchError(
             "every column is a partition column; the files would hold nothing", in_place="nothing was written"
@@ -103,16 +108,6 @@ def _writable(field: pa.Field) -> pa.Field:
     if pa.types.is_binary_view(field.type):
         return field.with_type(pa.large_binary())
     return field
-
-
-def _require(columns: Sequence[str], source: pa.Schema) -> None:
-    missing = [c for c in columns if c not in source.names]
-    if missing:
-        raise SchemaMismatchError(
-            f"the source has no column {', '.join(missing)}, by which the dataset is partitioned",
-            in_place="nothing was written",
-            hint=f"its columns are {', '.join(source.names)}",
-        )
 
 
 def _plain(kind: pa.DataType) -> pa.DataType:
@@ -155,14 +150,22 @@ def _arrow_schema(path: str, schema: pq.ParquetSchema) -> pa.Schema:
 
 
 def _unified(kinds: Sequence[tuple[pq.ParquetSchema, pa.Schema, str]]) -> pa.Schema:
-    schema = kinds[0][1].remove_metadata()
+    fields = {f.name: f.remove_metadata() for f in kinds[0][1]}
     for _, other, path in kinds[1:]:
-        try:
-            schema = pa.unify_schemas([schema, other.remove_metadata()], promote_options="permissive")
-        except pa.ArrowException as error:
-            raise SchemaMismatchError(
-                f"the files of the dataset do not fit each other: {path!r} against {kinds[0][2]!r}: {error}",
-                in_place="nothing was written",
-                hint="make the types of that column the same in all files",
-            ) from error
-    return schema.with_metadata(kinds[0][1].metadata)
+        for theirs in other:
+            mine = fields.get(theirs.name)
+            if mine is None:
+                fields[theirs.name] = theirs.remove_metadata().with_nullable(True)
+                continue
+            kind = unified(mine.type, theirs.type)
+            if kind is None:
+                raise SchemaMismatchError(
+                    f"the files of the dataset do not fit each other: column {mine.name!r} is {mine.type} in "
+                    f"{kinds[0][2]!r} and {theirs.type} in {path!r}",
+                    in_place="nothing was written",
+                    hint="write that column again with one type in all files",
+                )
+            fields[mine.name] = mine.with_type(kind).with_nullable(mine.nullable or theirs.nullable)
+        for absent in set(fields) - set(other.names):
+            fields[absent] = fields[absent].with_nullable(True)
+    return pa.schema(list(fields.values()), metadata=kinds[0][1].metadata)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.dataset as ds
 
-from lockgate.errors import ConfigError, SourceError
+from lockgate.errors import ConfigError, LockgateError, SourceError
 from lockgate.merging.layouts import plain_reader, plain_table
 from lockgate.merging.rows import from_rows
 from lockgate.merging.source_files import open_path
@@ -34,7 +34,22 @@ def open_source(source: Any) -> pa.RecordBatchReader:
     >>> open_source(pa.table({"id": [1, 2]})).schema.names
     ['id']
     """
-    return plain_reader(_opened(source))
+    opened = _opened(source)
+    return plain_reader(_explained(source, opened) if opened is source else opened)
+
+
+def _explained(source: Any, reader: pa.RecordBatchReader) -> pa.RecordBatchReader:
+    """A stream that somebody else feeds may fail half-way; then it is the source that failed, and nothing else."""
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        try:
+            yield from reader
+        except LockgateError:
+            raise
+        except Exception as error:
+            raise _unreadable(source, error) from error
+
+    return pa.RecordBatchReader.from_batches(reader.schema, batches())
 
 
 def _opened(source: Any) -> pa.RecordBatchReader:

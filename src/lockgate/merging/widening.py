@@ -41,8 +41,6 @@ def widened(target: pa.DataType, source: pa.DataType) -> pa.DataType:
         return _decimal(target, source)
     if _is_wider_number(source, target):
         return source
-    if pa.types.is_date(target) and pa.types.is_timestamp(source) and source.tz is None:
-        return source if source.unit != "ns" else pa.timestamp("us")  # Spark reads no nanoseconds
     return target
 
 

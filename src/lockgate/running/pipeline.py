@@ -28,7 +28,8 @@ from lockgate.running.spark_errors import spark_message
 from lockgate.running.stage import bring_home, stage_rows
 from lockgate.running.state import RunState
 from lockgate.storage.local import LocalStorage
-from lockgate.storage.staging import PREFIX, StagingArea, area_path, sweep
+from lockgate.storage.staging import PREFIX, StagingArea, area_path
+from lockgate.targets.folder import sweep_dead_staging
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -164,7 +165,7 @@ class PipelineRun:
         paths = {e.number: area_path(places[e.number], f"{self.run}-{e.number}") for e in self._exports}
         self.state.staging(self.run, {e.number: (e.result.name, paths[e.number]) for e in self._exports})
         for export in self._exports:
-            sweep(self.storage, places[export.number])
+            sweep_dead_staging(self.storage, places[export.number])
             export.area = StagingArea.create(self.storage, places[export.number], f"{self.run}-{export.number}")
 
     def _stage(self, export: _Export, frames: Frames) -> None:
@@ -198,7 +199,7 @@ class PipelineRun:
             yield area
             return
         folder = self.project.root / self.project.profile.staging
-        sweep(self.storage, folder)
+        sweep_dead_staging(self.storage, folder)
         outside = StagingArea.create(self.storage, folder, area.path.name.removeprefix(PREFIX))
         try:
             yield outside

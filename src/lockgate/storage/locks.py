@@ -26,15 +26,19 @@ class FileLock:
     def try_acquire(self) -> bool:
         """Take the lock if it is free now."""
         with explained("lock", self.path):
-            handle = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
-            try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                os.close(handle)
-                return False
-            except BaseException:
-                os.close(handle)
-                raise
+            while True:
+                handle = _opened(self.path, os.O_CREAT)
+                try:
+                    fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except BlockingIOError:
+                    os.close(handle)
+                    return False
+                except BaseException:
+                    os.close(handle)
+                    raise
+                if _is_at(handle, self.path):
+                    break
+                os.close(handle)  # the file was removed meanwhile; the next one to come makes and locks another
         self._handle = handle
         return True
 
@@ -52,7 +56,9 @@ class FileLock:
 
     def release(self) -> None:
         if self._handle is not None:
-            os.close(self._handle)  # closing drops the flock
+            # Not by closing alone: a child that was forked meanwhile shares the handle, and would keep the lock.
+            fcntl.flock(self._handle, fcntl.LOCK_UN)
+            os.close(self._handle)
             self._handle = None
 
     def __enter__(self) -> FileLock:
@@ -67,7 +73,7 @@ class FileLock:
 def is_held(path: Path) -> bool:
     """Whether a live process holds the lock on `path`. A missing file is held by nobody."""
     try:
-        handle = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+        handle = _opened(path)
     except FileNotFoundError:
         return False
     try:
@@ -78,3 +84,21 @@ def is_held(path: Path) -> bool:
     finally:
         os.close(handle)
     return False
+
+
+def _opened(path: Path, flags: int = 0) -> int:
+    """A handle to lock. One for reading will do where the file is another user's: locking needs no more."""
+    try:
+        return os.open(path, os.O_RDWR | os.O_CLOEXEC | flags, 0o666)
+    except PermissionError:
+        return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+
+
+def _is_at(handle: int, path: Path) -> bool:
+    """Whether the locked file is still the one that others find under its name."""
+    try:
+        there = os.stat(path)
+    except FileNotFoundError:
+        return False
+    here = os.fstat(handle)
+    return (here.st_dev, here.st_ino) == (there.st_dev, there.st_ino)

@@ -69,6 +69,12 @@ class FolderTarget:
             return
         with explained("list", folder), os.scandir(folder) as entries:
             for entry in entries:
+                if entry.name == journal.JOURNAL_NAME and prefix:
+                    raise StorageError(
+                        f"{folder} was written to as a dataset of its own, and that write is not finished",
+                        in_place="nothing was changed",
+                        hint=f"run `lockgate recover {folder}`, then try again",
+                    )
                 if is_hidden(entry.name):
                     continue
                 with explained("look at", Path(entry.path)):
@@ -83,6 +89,17 @@ class FolderTarget:
                     yield from self._walk(Path(entry.path), f"{prefix}{entry.name}/")
                 elif entry.name.lower().endswith(".parquet"):
                     yield prefix + entry.name
+
+    def refuse_delta(self) -> None:
+        """The files of a Delta table are what its log says; changed behind its back, the table would be broken."""
+        with explained("look at", self.root):
+            is_delta = (self.root / "_delta_log").is_dir()
+        if is_delta:
+            raise StorageError(
+                f"{self.root} is a Delta table, not a plain folder of Parquet files",
+                in_place="nothing was written",
+                hint="choose another folder",
+            )
 
     @contextmanager
     def locked(self) -> Iterator[RecoveryReport]:
@@ -123,13 +140,24 @@ def recover(path: str | Path) -> RecoveryReport:
     storage = LocalStorage()
     target = Path(path).resolve()
     if not target.is_dir():
-        swept = staging.sweep(storage, target.parent)
+        swept = sweep_dead_staging(storage, target.parent)
         kept = [str(p) for p in staging.areas(target.parent) if staging.is_sealed(p)]
         return RecoveryReport(path=str(target), staging_swept=[str(p) for p in swept], staging_kept=kept)
     if not needs_recovery(target):
         return RecoveryReport(path=str(target))
     with FolderTarget(target, storage).locked() as report:
         return report
+
+
+def sweep_dead_staging(storage: LocalStorage, folder: Path) -> list[Path]:
+    """Remove what dead writers left in `folder`, which may be a dataset: then only under its lock, and not while a
+    decided change may still need it. Waits for nobody; whoever opens the dataset sweeps too."""
+    if not (folder / LOCK_NAME).exists() and not (folder / journal.JOURNAL_NAME).exists():
+        return staging.sweep(storage, folder)
+    with FileLock(folder / LOCK_NAME) as lock:
+        if not lock.try_acquire() or (folder / journal.JOURNAL_NAME).exists():
+            return []
+        return staging.sweep(storage, folder)
 
 
 def needs_recovery(root: Path) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
 from lockgate.errors import JournalError, StorageError
@@ -26,6 +26,8 @@ class Change:
     staging: str
     moves: tuple[tuple[str, str], ...] = ()  # staged path -> final path
     removes: tuple[str, ...] = ()
+    # Of the staged files, as they were when the journal was written; None where there was none.
+    sizes: tuple[int | None, ...] = field(default=(), compare=False)
     clears: tuple[str, ...] = ()  # removed before anything moves: what is said of files that are about to change
 
 
@@ -36,6 +38,7 @@ def write(storage: LocalStorage, root: Path, change: Change) -> None:
         "id": change.identity,
         "staging": change.staging,
         "moves": [list(m) for m in change.moves],
+        "sizes": [_size(root / staged) for staged, _ in change.moves],
         "removes": list(change.removes),
         "clears": list(change.clears),
     }
@@ -77,6 +80,7 @@ def read(root: Path) -> Change | None:
             staging=_inside(body["staging"]),
             moves=tuple((_inside(a), _inside(b)) for a, b in body["moves"]),
             removes=tuple(_inside(r) for r in body["removes"]),
+            sizes=tuple(None if n is None else int(n) for n in body.get("sizes", ())),
             clears=tuple(_inside(c) for c in body.get("clears", ())),
         )
     except (ValueError, KeyError, TypeError, RecursionError) as error:
@@ -100,14 +104,15 @@ def carry_out(storage: LocalStorage, root: Path, change: Change) -> None:
             )
     for name in change.clears:
         storage.remove(root / name)
-    for staged_name, final_name in change.moves:
+    sizes = change.sizes or (None,) * len(change.moves)
+    for (staged_name, final_name), size in zip(change.moves, sizes, strict=True):
         staged, final = root / staged_name, root / final_name
         if staged.exists():
             storage.make_folders(final.parent)
             storage.replace(staged, final)
-        elif not final.exists():
+        elif _size(final) is None or (size is not None and _size(final) != size):
             raise JournalError(
-                f"the journal of {root} moves {staged_name} to {final_name}, and neither is there",
+                f"the journal of {root} moves {staged_name} to {final_name}, and neither is there as it was staged",
                 in_place="the journal is kept; the other files of the change are in place",
                 hint=f"bring {staged_name} back from a copy, then run `lockgate recover {root}`",
             )
@@ -134,6 +139,14 @@ def _drop_emptied(storage: LocalStorage, root: Path, removes: tuple[str, ...]) -
             except StorageError:  # an empty folder that stays is no reason to keep the journal open
                 break
             parent = parent.parent
+
+
+def _size(path: Path) -> int | None:
+    with explained("look at", path):
+        try:
+            return path.stat().st_size
+        except (FileNotFoundError, ValueError):  # ValueError: a name that no file can have
+            return None
 
 
 def _digest(body: object) -> str:

@@ -34,6 +34,7 @@ class DatasetFolder(FolderTarget):
     @contextmanager
     def opened(self, identity: str, *, dry_run: bool = False) -> Iterator[OpenFolder]:
         """Hold the folder. A dry run makes no file and finishes nothing, so it refuses a folder that needs it."""
+        self.refuse_delta()
         if dry_run:
             with self._looked_at():
                 yield OpenFolder(self, identity)
@@ -48,6 +49,9 @@ class DatasetFolder(FolderTarget):
         except LockgateError as error:
             if error.in_place is None:
                 error.in_place = folder.what_is_in_place()
+            raise
+        except KeyboardInterrupt as error:
+            error.args = (folder.what_is_in_place(),)
             raise
 
     @contextmanager
@@ -103,7 +107,7 @@ class OpenFolder:
         made = self._make_way(change)
         try:
             self._target.commit(change)
-        except LockgateError:
+        except BaseException:
             self._in_place = self._after_failure(change)
             if self._in_place == _NOTHING:
                 _remove_empty(storage, made)

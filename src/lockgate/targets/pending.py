@@ -50,7 +50,8 @@ def pending(path: str | Path) -> Pending:
     folder = target if target.is_dir() else target.parent
     with explained("look at", folder):
         # The same code that sweeps says what it would sweep, with a storage that does nothing.
-        swept = staging.sweep(_LookingStorage(), folder)
+        waiting = folder != target and (folder / journal.JOURNAL_NAME).exists()  # of a dataset that was not asked about
+        swept = [] if waiting else staging.sweep(_LookingStorage(), folder)
         kept = [str(p) for p in staging.areas(folder) if staging.is_sealed(p)]
         at_work = folder == target and is_held(folder / LOCK_NAME)
     change = journal.read(folder) if folder == target else None
