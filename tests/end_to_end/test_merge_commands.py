@@ -515,7 +515,7 @@ def test_an_interrupted_merge_says_what_is_in_place(monkeypatch: pytest.MonkeyPa
         patch.setattr(journal, "carry_out", interrupted)
         text = refused("merge", csv("new.csv", "id,x", "1,A"), "lake", *MERGE, code=1)
     assert "now: the change is decided" in text
-    assert "lockgate recover lake" in text
+    assert f"lockgate recover {Path('lake').resolve()}" in text
     assert "finished the interrupted change" in done("recover", "lake")
     assert (1, "A") in rows()
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from lockgate.datasets.entry import merge, write_dataset
+from lockgate.datasets.entry import DEFAULT_MAX_ROWS_PER_FILE, DEFAULT_ROW_GROUP_SIZE, merge, write_dataset
 from lockgate.errors import ArgumentError
 from lockgate.merging.result import MergeResult, WriteResult
 
@@ -21,6 +21,10 @@ class _DatasetIO:
         strategy: str | None = None,
         key_columns: str | Sequence[str] | None = None,
         partition_columns: str | Sequence[str] | None = None,
+        filesystem: Any = None,
+        compression: str | None = None,
+        max_rows_per_file: int = DEFAULT_MAX_ROWS_PER_FILE,
+        row_group_size: int = DEFAULT_ROW_GROUP_SIZE,
         *,
         data: Any = None,
         partition_by: str | Sequence[str] | None = None,
@@ -34,6 +38,10 @@ class _DatasetIO:
             strategy=_needed("strategy", strategy),
             key_columns=_needed("key_columns", key_columns),
             partition_by=_one_or_none("partition_by", partition_by, "partition_columns", partition_columns),
+            filesystem=filesystem,
+            compression=compression,
+            max_rows_per_file=max_rows_per_file,
+            row_group_size=row_group_size,
             engine=self._engine,
             **self._own_options(),
             **options,

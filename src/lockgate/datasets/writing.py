@@ -11,7 +11,7 @@ from lockgate.engines.new_files import write_new_files
 from lockgate.merging.protocol import NewFiles, OpenTarget
 from lockgate.merging.result import MergeFileMetadata, WriteResult
 from lockgate.merging.schema import agree, fit
-from lockgate.merging.shape import Shape, new_shape, shape_of
+from lockgate.merging.shape import Shape, new_shape, partition_columns, shape_of
 from lockgate.storage.local import LocalStorage
 from lockgate.targets.open_folder import DatasetFolder
 
@@ -68,7 +68,10 @@ def _shape(opened: OpenTarget, source: pa.Schema, request: WriteRequest) -> Shap
     """Appended rows must fit what is there; what replaces everything has a shape of its own."""
     if request.mode == "append":
         return shape_of(opened, source, request.partition_by)
-    return new_shape(source, request.partition_by or ())
+    if request.partition_by is not None:
+        return new_shape(source, request.partition_by)
+    columns, _ = partition_columns(opened.files())  # as the dataset is, unless it is said
+    return new_shape(source, columns if set(columns) <= set(source.names) else ())
 
 
 def _fitted(source: pa.RecordBatchReader, schema: pa.Schema) -> pa.RecordBatchReader:

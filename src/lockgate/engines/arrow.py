@@ -170,12 +170,14 @@ def _find(bunch: Sequence[DataFile], source: SourceRows, keys: _SortedKeys) -> l
 def _together(bunch: Sequence[DataFile], source: SourceRows, at_least: int) -> Iterator[list[_Piece]]:
     """Row groups that are looked up together, as many as make so many rows."""
     pieces: list[_Piece] = []
+    rows = 0
     for file in bunch:
         for piece in _pieces(file, source):
             pieces.append(piece)
-            if sum(p.rows for p in pieces) >= at_least:
+            rows += piece.rows
+            if rows >= at_least:
                 yield pieces
-                pieces = []
+                pieces, rows = [], 0
     if pieces:
         yield pieces
 

@@ -70,7 +70,7 @@ class DuckDBEngine:
 
     def find(self, files: Sequence[DataFile], source: SourceRows, strategy: MergeStrategy, *, compare: bool) -> Found:
         self._strategy = strategy
-        files = [f for f in files if _has_keys(f, source.key_columns)]  # the others match nothing
+        files = _with_keys(files, source.key_columns)
         kinds = [key_type(source.table.schema.field(k).type) for k in source.key_columns]
         reason = ambiguous_names(source.table.schema)
         if None in kinds:
@@ -155,7 +155,13 @@ class DuckDBEngine:
 
         def work(job: Rewrite) -> Written | None:
             with closing(writer.cursor()) as cursor:
-                return copy_file(cursor, job, table, self._storage, links)
+                try:
+                    return copy_file(cursor, job, table, self._storage, links)
+                except (duckdb.InvalidInputException, duckdb.ConversionException) as error:
+                    # A value that DuckDB does not take, and Arrow may; a file that is damaged is named by Arrow too.
+                    log.info("%s is written by Arrow: %s", job.file.name, links.spelled_out(str(error)))
+                    self._storage.remove(job.staged)
+                    return None
 
         with closing(writer.cursor()) as cursor:
             if not join_keeps_order(cursor):
@@ -224,8 +230,19 @@ class DuckDBEngine:
             ) from error
 
 
-def _has_keys(file: DataFile, keys: Sequence[str]) -> bool:
-    return all(key in file.partition or leaf_index(file.footer.schema, key) is not None for key in keys)
+def _with_keys(files: Sequence[DataFile], keys: Sequence[str]) -> list[DataFile]:
+    """The files that have every key column, in them or in their folder's name. The others match nothing."""
+    known: list[tuple[Any, bool]] = []
+    found = []
+    for file in files:
+        schema = file.footer.schema
+        has = next((has for other, has in known if other.equals(schema)), None)
+        if has is None:
+            has = all(key in file.partition or leaf_index(schema, key) is not None for key in keys)
+            known.append((schema, has))
+        if has:
+            found.append(file)
+    return found
 
 
 def _several_schemas(files: Sequence[DataFile]) -> bool:

@@ -35,6 +35,7 @@ def write_new_files(rows: pa.Table | pa.RecordBatchReader, new: NewFiles, storag
         for batch in _batches(rows, new):
             for values, part in _by_partition(batch, new.partition_columns):
                 files.write(values, part)
+            files.keep_bounds()
         if not files.any and not new.partition_columns:
             files.write_empty()
         return files.finish()
@@ -104,11 +105,15 @@ class _OpenFiles:
             rows = rows.slice(taken)
             if file.rows >= self._new.max_rows_per_file:
                 self._end(values)
-        self._keep_bounds()
 
-    def _keep_bounds(self) -> None:
-        while sum(f.waiting for f in self._open.values()) > self._may_wait:
-            max(self._open.values(), key=lambda f: f.waiting).write_waiting()
+    def keep_bounds(self) -> None:
+        """Called once a batch: rows that wait are written where they are too many, and files ended that are."""
+        waiting = sum(f.waiting for f in self._open.values())
+        for file in sorted(self._open.values(), key=lambda f: -f.waiting):
+            if waiting <= self._may_wait:
+                break
+            waiting -= file.waiting
+            file.write_waiting()
         begun = [values for values, file in self._open.items() if file.is_begun]
         for values in begun[: max(len(begun) - _MAX_OPEN_FILES, 0)]:
             self._end(values)

@@ -29,6 +29,7 @@ from lockgate.merging.schema import agree, fit, require_keys
 from lockgate.merging.shape import Shape, shape_of
 from lockgate.merging.source_keys import deduplicated, refuse_duplicate_keys, validate_no_null_keys
 from lockgate.merging.strategy import MergeStrategy
+from lockgate.merging.taking import rows_of, with_room
 
 
 @dataclass(frozen=True)
@@ -70,7 +71,7 @@ def merge_rows(source: pa.Table, target: Target, choose: EngineChoice, request: 
             return nothing
         require_keys(shape.schema, "target", request.key_columns)
         schema = agree(source.schema, shape.schema, mode=request.schema) if shape.files else shape.schema
-        rows = SourceRows(fit(source, schema), request.key_columns, shape.partition_columns)
+        rows = SourceRows(with_room(fit(source, schema)), request.key_columns, shape.partition_columns)
         engine = choose(shape.files, schema)
         candidates = _candidates(shape.files, rows)
         found = engine.find(candidates, rows, request.strategy, compare=request.skip_unchanged)
@@ -131,7 +132,7 @@ def _stage(
                 files=(job.file.path,),
                 hint="please report this; another engine may do the merge",
             )
-    fresh = source.table.take(decision.added_rows)
+    fresh = rows_of(source.table, decision.added_rows)
     added: list[Added] = []
     if fresh.num_rows or not (shape.files or shape.partition_columns):
         added = engine.add(

@@ -57,7 +57,7 @@ def shape_of(opened: OpenTarget, source: pa.Schema, partition_by: Sequence[str] 
         return new_shape(source, partition_by or ())
     paths = [opened.path_of(name) for name in names]
     footers = read_footers(paths)
-    columns, texts = _partition_columns(names)
+    columns, texts = partition_columns(names)
     if partition_by is not None and tuple(partition_by) != columns:
         raise SchemaMismatchError(
             f"the dataset is partitioned by {', '.join(columns) or 'nothing'}, "
@@ -114,7 +114,8 @@ def _plain(kind: pa.DataType) -> pa.DataType:
     return kind.value_type if pa.types.is_dictionary(kind) else kind
 
 
-def _partition_columns(names: Sequence[str]) -> tuple[tuple[str, ...], list[dict[str, Any]]]:
+def partition_columns(names: Sequence[str]) -> tuple[tuple[str, ...], list[dict[str, Any]]]:
+    """The columns that the folders stand for, in their order, and each file's values as texts."""
     by_folder: dict[str, dict[str, Any]] = {}
     texts = []
     for name in names:
@@ -122,6 +123,8 @@ def _partition_columns(names: Sequence[str]) -> tuple[tuple[str, ...], list[dict
         if folder not in by_folder:
             by_folder[folder] = parse_hive_partition_path(name)
         texts.append(by_folder[folder])
+    if not by_folder:
+        return (), []
     kinds = {tuple(values) for values in by_folder.values()}
     if len(kinds) > 1:
         said = " and ".join(sorted(", ".join(k) or "nothing" for k in kinds))

@@ -26,8 +26,8 @@ class Change:
     staging: str
     moves: tuple[tuple[str, str], ...] = ()  # staged path -> final path
     removes: tuple[str, ...] = ()
-    # Of the staged files, as they were when the journal was written; None where there was none.
-    sizes: tuple[int | None, ...] = field(default=(), compare=False)
+    # Size and time of the staged files when the journal was written: a rename keeps both. None where there was none.
+    stamps: tuple[tuple[int, int] | None, ...] = field(default=(), compare=False)
     clears: tuple[str, ...] = ()  # removed before anything moves: what is said of files that are about to change
 
 
@@ -38,7 +38,7 @@ def write(storage: LocalStorage, root: Path, change: Change) -> None:
         "id": change.identity,
         "staging": change.staging,
         "moves": [list(m) for m in change.moves],
-        "sizes": [_size(root / staged) for staged, _ in change.moves],
+        "stamps": [_stamp(root / staged) for staged, _ in change.moves],
         "removes": list(change.removes),
         "clears": list(change.clears),
     }
@@ -80,9 +80,11 @@ def read(root: Path) -> Change | None:
             staging=_inside(body["staging"]),
             moves=tuple((_inside(a), _inside(b)) for a, b in body["moves"]),
             removes=tuple(_inside(r) for r in body["removes"]),
-            sizes=tuple(None if n is None else int(n) for n in body.get("sizes", ())),
+            stamps=tuple(None if s is None else (int(s[0]), int(s[1])) for s in body.get("stamps", ())),
             clears=tuple(_inside(c) for c in body.get("clears", ())),
         )
+        if len(change.stamps) not in (0, len(change.moves)):
+            raise ValueError("its moves and stamps are not as many")
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise JournalError(
             f"the journal {path} cannot be used: {error}",
@@ -104,13 +106,13 @@ def carry_out(storage: LocalStorage, root: Path, change: Change) -> None:
             )
     for name in change.clears:
         storage.remove(root / name)
-    sizes = change.sizes or (None,) * len(change.moves)
-    for (staged_name, final_name), size in zip(change.moves, sizes, strict=True):
+    stamps = change.stamps or (None,) * len(change.moves)
+    for (staged_name, final_name), stamp in zip(change.moves, stamps, strict=True):
         staged, final = root / staged_name, root / final_name
         if staged.exists():
             storage.make_folders(final.parent)
             storage.replace(staged, final)
-        elif _size(final) is None or (size is not None and _size(final) != size):
+        elif _stamp(final) is None or (stamp is not None and _stamp(final) != stamp):
             raise JournalError(
                 f"the journal of {root} moves {staged_name} to {final_name}, and neither is there as it was staged",
                 in_place="the journal is kept; the other files of the change are in place",
@@ -141,10 +143,11 @@ def _drop_emptied(storage: LocalStorage, root: Path, removes: tuple[str, ...]) -
             parent = parent.parent
 
 
-def _size(path: Path) -> int | None:
+def _stamp(path: Path) -> tuple[int, int] | None:
     with explained("look at", path):
         try:
-            return path.stat().st_size
+            found = path.stat()
+            return found.st_size, found.st_mtime_ns
         except (FileNotFoundError, ValueError):  # ValueError: a name that no file can have
             return None
 

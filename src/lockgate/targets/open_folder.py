@@ -34,13 +34,13 @@ class DatasetFolder(FolderTarget):
     @contextmanager
     def opened(self, identity: str, *, dry_run: bool = False) -> Iterator[OpenFolder]:
         """Hold the folder. A dry run makes no file and finishes nothing, so it refuses a folder that needs it."""
-        self.refuse_delta()
-        if dry_run:
-            with self._looked_at():
-                yield OpenFolder(self, identity)
-            return
         folder = OpenFolder(self, identity)
         try:
+            self.refuse_delta()
+            if dry_run:
+                with self._looked_at():
+                    yield folder
+                return
             with self.locked():
                 try:
                     yield folder

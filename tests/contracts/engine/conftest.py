@@ -21,7 +21,6 @@ IMPLEMENTATIONS: dict[str, Mapping[str, Any]] = {
     "arrow": {"engine": "arrow"},
     "duckdb-merge": {"engine": "duckdb", "use_merge": True},
     "duckdb-union": {"engine": "duckdb", "use_merge": False},
-    "auto": {"engine": "auto"},
 }
 if OLDER_DUCKDB:
     IMPLEMENTATIONS = {"duckdb-detected": {"engine": "duckdb", "use_merge": None}}

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import datetime as dt
 from dataclasses import dataclass
 from decimal import Decimal as D
 from typing import Any
@@ -196,8 +195,6 @@ A8 = pa.struct([("a", pa.int8())])
         (pa.decimal128(10, 2), pa.decimal128(10, 4), pa.decimal128(12, 4)),
         (pa.decimal128(10, 2), pa.decimal128(5, 1), pa.decimal128(10, 2)),
         (pa.decimal128(38, 0), pa.decimal128(38, 10), pa.decimal128(38, 0)),
-        (pa.date32(), pa.timestamp("us"), pa.timestamp("us")),
-        (pa.date32(), pa.timestamp("ns"), pa.timestamp("us")),
         (pa.timestamp("us"), pa.date32(), pa.timestamp("us")),
         (pa.timestamp("ms"), pa.timestamp("us"), pa.timestamp("ms")),
         (pa.string(), pa.large_string(), pa.string()),
@@ -229,7 +226,6 @@ def test_evolve_widens_types_where_spark_and_arrow_both_allow(
         (pa.array([1.5], pa.float32()), pa.float64()),
         (pa.array([2**31 - 1], pa.int32()), pa.float64()),
         (pa.array([D("1.50")], pa.decimal128(5, 2)), pa.decimal128(9, 4)),
-        (pa.array([dt.date(2024, 1, 2)], pa.date32()), pa.timestamp("us")),
         (pa.array([[1], None], pa.list_(pa.int8())), pa.list_(pa.int64())),
     ],
     ids=str,
