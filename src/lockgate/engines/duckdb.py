@@ -235,8 +235,8 @@ def _with_keys(files: Sequence[DataFile], keys: Sequence[str]) -> list[DataFile]
     known: list[tuple[Any, bool]] = []
     found = []
     for file in files:
-        schema = file.footer.schema
-        has = next((has for other, has in known if other.equals(schema)), None)
+        schema = file.schema
+        has = next((has for other, has in known if other is schema), None)
         if has is None:
             has = all(key in file.partition or leaf_index(schema, key) is not None for key in keys)
             known.append((schema, has))
@@ -246,7 +246,7 @@ def _with_keys(files: Sequence[DataFile], keys: Sequence[str]) -> list[DataFile]
 
 
 def _several_schemas(files: Sequence[DataFile]) -> bool:
-    return any(not f.footer.schema.equals(files[0].footer.schema) for f in files[1:])
+    return any(f.schema is not files[0].schema for f in files[1:])
 
 
 def _stored(column: Any) -> pa.Array:

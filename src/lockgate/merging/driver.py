@@ -71,7 +71,7 @@ def merge_rows(source: pa.Table, target: Target, choose: EngineChoice, request: 
             return nothing
         require_keys(shape.schema, "target", request.key_columns)
         schema = agree(source.schema, shape.schema, mode=request.schema) if shape.files else shape.schema
-        rows = SourceRows(with_room(fit(source, schema)), request.key_columns, shape.partition_columns)
+        rows = SourceRows(with_room(fit(source, schema)).combine_chunks(), request.key_columns, shape.partition_columns)
         engine = choose(shape.files, schema)
         candidates = _candidates(shape.files, rows)
         found = engine.find(candidates, rows, request.strategy, compare=request.skip_unchanged)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from lockgate.merging.footers import read_footers
 from lockgate.merging.strategy import MergeStrategy
 
 if TYPE_CHECKING:
@@ -21,13 +22,17 @@ class DataFile:
 
     name: str  # relative to the dataset, with / between its parts
     path: str  # where it can be opened
-    footer: pq.FileMetaData
+    rows: int
+    schema: pq.ParquetSchema  # one object for all files of one schema
     partition: Mapping[str, Any] = field(default_factory=dict)  # column -> typed Python value, from the path
     row_groups: tuple[int, ...] | None = None  # those that may hold a source key; None: all
+    kept_footer: pq.FileMetaData | None = None  # those of a huge dataset are read again where they are needed
 
     @property
-    def rows(self) -> int:
-        return int(self.footer.num_rows)
+    def footer(self) -> pq.FileMetaData:
+        if self.kept_footer is not None:
+            return self.kept_footer
+        return read_footers([self.path])[0]
 
 
 @dataclass(frozen=True, slots=True)

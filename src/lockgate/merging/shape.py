@@ -16,6 +16,10 @@ from lockgate.merging.protocol import DataFile, OpenTarget
 from lockgate.merging.schema import require_columns
 from lockgate.merging.unified import unified
 
+# As they are on disk; in memory footers take several times that.
+_KEPT_FOOTER_BYTES = 32 * 2**20
+_FOOTER_BYTES_AT_ONCE = 8 * 2**20
+
 
 @dataclass(frozen=True)
 class Shape:
@@ -29,7 +33,7 @@ class Shape:
 
     def needed_schema(self, file: DataFile, schema: pa.Schema) -> pa.Schema | None:
         """The schema a file must get when it is written again; None where its own will do."""
-        own = next(arrow for parquet, arrow in self.file_schemas if parquet.equals(file.footer.schema))
+        own = next(arrow for parquet, arrow in self.file_schemas if parquet is file.schema)
         have = {f.name: f for f in own}
         wanted = {f.name: f for f in schema if f.name in have or f.name not in self.partition_columns}
         if all(n in have and _holds(have[n], f) for n, f in wanted.items()):
@@ -56,7 +60,6 @@ def shape_of(opened: OpenTarget, source: pa.Schema, partition_by: Sequence[str] 
     if not names:
         return new_shape(source, partition_by or ())
     paths = [opened.path_of(name) for name in names]
-    footers = read_footers(paths)
     columns, texts = partition_columns(names)
     if partition_by is not None and tuple(partition_by) != columns:
         raise SchemaMismatchError(
@@ -65,7 +68,10 @@ def shape_of(opened: OpenTarget, source: pa.Schema, partition_by: Sequence[str] 
             in_place="nothing was written",
             hint="leave partition_by out, or name the same columns in the same order",
         )
-    kinds = _kinds(paths, footers)
+    read = _Footers()
+    while len(read.files) < len(paths):
+        read.take(paths[len(read.files) :][: read.at_once])
+    kinds = read.kinds
     schema = _unified(kinds)
     inside = set(schema.names)
     for column in columns:
@@ -75,13 +81,14 @@ def shape_of(opened: OpenTarget, source: pa.Schema, partition_by: Sequence[str] 
     known: dict[tuple[str, str | None], Any] = {}
     files: list[DataFile] = []
     folders: dict[tuple[Any, ...], str] = {}
-    for name, path, footer, text in zip(names, paths, footers, texts, strict=True):
+    for name, path, found, text in zip(names, paths, read.files, texts, strict=True):
         partition = {}
         for column, value in text.items():
             if (column, value) not in known:
                 known[column, value] = typed_value(value, schema.field(column).type, column)
             partition[column] = known[column, value]
-        files.append(DataFile(name, path, footer, partition))
+        rows, parquet, footer = found
+        files.append(DataFile(name, path, rows, parquet, partition, kept_footer=footer))
         if columns:
             folders.setdefault(tuple(partition[c] for c in columns), name.rpartition("/")[0])
     return Shape(schema, columns, files, folders, [(parquet, arrow) for parquet, arrow, _ in kinds])
@@ -135,14 +142,29 @@ def partition_columns(names: Sequence[str]) -> tuple[tuple[str, ...], list[dict[
     return next(iter(kinds)), texts
 
 
-def _kinds(paths: Sequence[str], footers: Sequence[pq.FileMetaData]) -> list[tuple[pq.ParquetSchema, pa.Schema, str]]:
-    """One Arrow schema for every distinct Parquet schema; most datasets have one."""
-    kinds: list[tuple[pq.ParquetSchema, pa.Schema, str]] = []
-    for path, footer in zip(paths, footers, strict=True):
-        own = footer.schema
-        if not any(own.equals(parquet) for parquet, _, _ in kinds):
-            kinds.append((own, _arrow_schema(path, own), path))
-    return kinds
+class _Footers:
+    """What is kept of the footers: all of them would take more memory than the rows of some datasets."""
+
+    def __init__(self) -> None:
+        self.kinds: list[tuple[pq.ParquetSchema, pa.Schema, str]] = []  # most datasets have one
+        self.files: list[tuple[int, pq.ParquetSchema, pq.FileMetaData | None]] = []
+        self.at_once = 32  # until it is known how large they are
+        self._room = _KEPT_FOOTER_BYTES
+
+    def take(self, paths: Sequence[str]) -> None:
+        footers = read_footers(paths)
+        largest = max(footer.serialized_size for footer in footers)
+        self.at_once = max(_FOOTER_BYTES_AT_ONCE // largest, 8)
+        for path, footer in zip(paths, footers, strict=True):
+            self._room -= footer.serialized_size
+            self.files.append((footer.num_rows, self._kind(path, footer.schema), footer if self._room > 0 else None))
+
+    def _kind(self, path: str, own: pq.ParquetSchema) -> pq.ParquetSchema:
+        for known, _, _ in self.kinds:
+            if own.equals(known):
+                return known
+        self.kinds.append((own, _arrow_schema(path, own), path))
+        return own
 
 
 def _arrow_schema(path: str, schema: pq.ParquetSchema) -> pa.Schema:

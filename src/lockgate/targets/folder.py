@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from lockgate.errors import StorageError
@@ -17,6 +17,7 @@ from lockgate.targets.journal import Change
 
 LOCK_NAME = ".lockgate_lock"
 DEFAULT_LOCK_TIMEOUT = 60.0
+_SUMMARY = "_metadata"  # lists the row groups of all files, and so is wrong as soon as one of them changes
 
 
 @dataclass(frozen=True)
@@ -126,8 +127,20 @@ class FolderTarget:
 
     def commit(self, change: Change) -> None:
         """Decide the change, then carry it out. The caller holds the lock and has made the staged files durable."""
+        names = [*(final for _, final in change.moves), *change.removes]
+        # os.path, since a name that is too long is simply not there
+        stale = tuple(name for name in _said_of(names) if os.path.exists(self.root / name))
+        change = replace(change, clears=stale)
         journal.write(self.storage, self.root, change)
         journal.carry_out(self.storage, self.root, change)
+
+
+def _said_of(names: Iterable[str]) -> Iterator[str]:
+    """Files that describe data files, and that readers believe: the summary of all, and Hadoop's checksum of each."""
+    yield _SUMMARY
+    for name in names:
+        folder, slash, file = name.rpartition("/")
+        yield f"{folder}{slash}.{file}.crc"
 
 
 def recover(path: str | Path) -> RecoveryReport:

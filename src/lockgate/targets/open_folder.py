@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -18,7 +17,6 @@ from lockgate.targets.journal import Change
 
 log = logging.getLogger("lockgate.merge")
 
-_SUMMARY = "_metadata"  # lists the row groups of all files, and so is wrong as soon as one of them changes
 
 _NOTHING = "nothing was written"
 _ALL = "the change is in place, all of it"
@@ -101,8 +99,6 @@ class OpenFolder:
             staging=self.staging().name if moves else ".",
             moves=tuple((staged.relative_to(root).as_posix(), name) for name, staged in moves.items()),
             removes=gone,
-            # os.path, since a name that is too long is simply not there
-            clears=tuple(name for name in _said_of([*moves, *gone]) if os.path.exists(root / name)),
         )
         made = self._make_way(change)
         try:
@@ -158,14 +154,6 @@ class OpenFolder:
             except StorageError as error:
                 log.warning("staged files could not be removed, the next write will: %s", error)
         self._area = None
-
-
-def _said_of(names: Iterable[str]) -> Iterator[str]:
-    """Files that describe data files, and that readers believe: the summary of all, and Hadoop's checksum of each."""
-    yield _SUMMARY
-    for name in names:
-        folder, slash, file = name.rpartition("/")
-        yield f"{folder}{slash}.{file}.crc"
 
 
 def _remove_empty(storage: LocalStorage, folders: list[Path]) -> None:
