@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from lockgate.engines.layout import SPARK_SCHEMA, FileLayout, close, writer
-from lockgate.engines.reading import adapted, file_schema, open_file, reading
+from lockgate.engines.reading import adapted, open_file, reading
 from lockgate.merging.protocol import Rewrite, Written
+from lockgate.merging.taking import in_slices
 from lockgate.storage.local import LocalStorage, explained
 
 _FULL_GROUP = 1 << 20
@@ -24,7 +26,7 @@ def rewrite_file(job: Rewrite, source: pa.Table, storage: LocalStorage, *, threa
     with reading(job.file):
         file = open_file(job.file.path, layout)
     with file:
-        own = file_schema(file)
+        own = file.schema_arrow
         schema = job.schema or own
         if job.schema is not None and not own.equals(schema):
             layout = _without_stale_schema(layout)
@@ -38,8 +40,6 @@ def rewrite_file(job: Rewrite, source: pa.Table, storage: LocalStorage, *, threa
 
 def _without_stale_schema(layout: FileLayout) -> FileLayout:
     """Spark reads its own copy of the schema from the metadata; one that is not true any more must go."""
-    from dataclasses import replace
-
     return replace(layout, metadata={k: v for k, v in layout.metadata.items() if k != SPARK_SCHEMA})
 
 
@@ -113,6 +113,17 @@ def with_rows_replaced(table: pa.Table, positions: pa.Array, replacements: pa.Ta
     >>> with_rows_replaced(pa.table({"a": [1, 2, 3]}), pa.array([1]), pa.table({"a": [9]}))["a"].to_pylist()
     [1, 9, 3]
     """
+    parts = []
+    base = 0
+    for part in in_slices(table):
+        own = _within(positions, base, part.num_rows)
+        here = pc.subtract(_slice(positions, own), base)
+        parts.append(_replaced_rows(part, here, replacements.slice(own.start, len(own))) if own else part)
+        base += part.num_rows
+    return pa.concat_tables(parts) if len(parts) != 1 else parts[0]
+
+
+def _replaced_rows(table: pa.Table, positions: pa.Array, replacements: pa.Table) -> pa.Table:
     place = pc.inverse_permutation(positions.cast(pa.int64()), max_index=table.num_rows - 1)
     mask = place.is_valid()
     columns = [

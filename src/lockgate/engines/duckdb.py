@@ -203,6 +203,10 @@ class DuckDBEngine:
     def _failures_explained(self, source: SourceRows, files: Sequence[DataFile]) -> Iterator[None]:
         try:
             yield
+        except (RuntimeError, duckdb.InterruptException) as error:
+            if isinstance(error, RuntimeError) and "interrupted" not in str(error):
+                raise
+            raise KeyboardInterrupt from error  # DuckDB makes this of Ctrl-C
         except duckdb.Error as error:
             assert self._links is not None
             said = self._links.spelled_out(str(error))

@@ -24,10 +24,6 @@ def open_file(path: str, layout: FileLayout) -> pq.ParquetFile:
     )
 
 
-def file_schema(file: pq.ParquetFile) -> pa.Schema:
-    return file.schema_arrow
-
-
 @contextmanager
 def reading(file: DataFile) -> Iterator[None]:
     """A failure inside is about this file; the file is named and nothing else is blamed."""

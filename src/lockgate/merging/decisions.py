@@ -10,28 +10,10 @@ import pyarrow.compute as pc
 
 from lockgate.errors import PartitionMoveError
 from lockgate.merging.key_index import comparable
-from lockgate.merging.protocol import DataFile, Found, Matches, SourceRows
+from lockgate.merging.protocol import DataFile, FileChange, Found, Matches, SourceRows
 from lockgate.merging.strategy import MergeStrategy
 
 _SHOWN_KEYS = 5
-
-
-@dataclass(frozen=True)
-class FileChange:
-    """What happens to one file that is written again."""
-
-    file: DataFile
-    rows: pa.Array
-    source_rows: pa.Array
-    dropped: pa.Array
-    keep_others: bool
-    kept: pa.Array | None = None
-
-    @property
-    def rows_after(self) -> int:
-        if self.keep_others:
-            return self.file.rows - len(self.dropped)
-        return len(self.rows) + (len(self.kept) if self.kept is not None else 0)
 
 
 @dataclass(frozen=True)

@@ -53,7 +53,7 @@ class KeyIndex:
 
     def duplicated_rows(self, limit: int) -> list[int]:
         """One source row of each key that occurs more than once, at most `limit`."""
-        counted = pa.table({"code": self.codes, "row": pa.array(range(self.rows), pa.int64())})
+        counted = pa.table({"code": self.codes, "row": pa.arange(0, self.rows)})
         groups = counted.group_by("code").aggregate([("row", "count"), ("row", "min")])
         several = groups.filter(pc.greater(groups["row_count"], 1)).sort_by("row_min").slice(0, limit)
         return [int(row) for row in several["row_min"].to_pylist()]

@@ -67,23 +67,29 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True)
-class Rewrite:
-    """Write `file` again at `staged`: these rows replaced, those dropped, the others kept or left out."""
+class FileChange:
+    """What happens to one file that is written again. Row numbers are ascending, int64."""
 
     file: DataFile
-    staged: Path
-    rows: pa.Array  # row numbers to replace, ascending, int64
+    rows: pa.Array  # row numbers to replace
     source_rows: pa.Array  # by these rows of the source
-    dropped: pa.Array  # row numbers to leave out, ascending, int64
+    dropped: pa.Array  # row numbers to leave out
     keep_others: bool = True  # False: only replaced rows stay (full_merge)
-    kept: pa.Array | None = None  # rows that stay as they are though `keep_others` is False, ascending, int64
-    schema: pa.Schema | None = None  # None: the file's own; else what the dataset has come to need
+    kept: pa.Array | None = None  # rows that stay as they are though `keep_others` is False
 
     @property
     def rows_after(self) -> int:
         if self.keep_others:
             return self.file.rows - len(self.dropped)
         return len(self.rows) + (len(self.kept) if self.kept is not None else 0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rewrite(FileChange):
+    """A change, and where the file is to be written."""
+
+    staged: Path
+    schema: pa.Schema | None = None  # None: the file's own; else what the dataset has come to need
 
 
 @dataclass(frozen=True, slots=True)

@@ -105,16 +105,7 @@ def new_shape(source: pa.Schema, partition_by: Sequence[str]) -> Shape:
             "every column is a partition column; the files would hold nothing", in_place="nothing was written"
         )
     ordered = [f for f in source if f.name not in columns] + [source.field(c) for c in columns]
-    return Shape(pa.schema([_writable(f) for f in ordered], metadata=source.metadata), columns)
-
-
-def _writable(field: pa.Field) -> pa.Field:
-    """Parquet and Arrow's kernels have no views; a plain string holds the same."""
-    if pa.types.is_string_view(field.type):
-        return field.with_type(pa.large_string())
-    if pa.types.is_binary_view(field.type):
-        return field.with_type(pa.large_binary())
-    return field
+    return Shape(pa.schema(ordered, metadata=source.metadata), columns)
 
 
 def _plain(kind: pa.DataType) -> pa.DataType:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -27,3 +29,10 @@ def rows_of(table: pa.Table, numbers: pa.Array) -> pa.Table:
     if len(numbers) == table.num_rows and pc.all(pc.equal(numbers, pa.arange(0, len(numbers)))).as_py() is not False:
         return table
     return table.take(numbers)
+
+
+def in_slices(table: pa.Table) -> Iterator[pa.Table]:
+    """The table in pieces, none of which holds more text than 32-bit offsets reach."""
+    most = max(1, int(table.num_rows * (_REACH // 2) / max(table.nbytes, 1)))
+    for start in range(0, table.num_rows, most):
+        yield table.slice(start, most)

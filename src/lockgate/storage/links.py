@@ -45,9 +45,6 @@ class SafeNames:
                 self._real[safe] = real
             return self._names[real]
 
-    def real(self, safe: str) -> str:
-        return self._real[safe]
-
     def spelled_out(self, text: str) -> str:
         """A message with real names in place of safe ones."""
         for safe in sorted(self._real, key=len, reverse=True):
