@@ -120,7 +120,7 @@ def with_rows_replaced(table: pa.Table, positions: pa.Array, replacements: pa.Ta
         here = pc.subtract(_slice(positions, own), base)
         parts.append(_replaced_rows(part, here, replacements.slice(own.start, len(own))) if own else part)
         base += part.num_rows
-    return pa.concat_tables(parts) if len(parts) != 1 else parts[0]
+    return pa.concat_tables(parts) if parts else table
 
 
 def _replaced_rows(table: pa.Table, positions: pa.Array, replacements: pa.Table) -> pa.Table:

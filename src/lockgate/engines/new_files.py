@@ -16,7 +16,6 @@ from lockgate.engines.reading import adapted
 from lockgate.merging.key_index import KeyIndex
 from lockgate.merging.partitions import column_texts, partition_folder
 from lockgate.merging.protocol import Added, NewFiles, Written
-from lockgate.merging.taking import in_slices
 from lockgate.storage.local import LocalStorage, explained
 
 _MAX_OPEN_FILES = 256  # of partitioned writes; beyond it the one open longest is ended
@@ -96,10 +95,7 @@ class _OpenFiles:
 
     def write(self, values: tuple[Any, ...], rows: pa.Table) -> None:
         folder = self._folder(values, rows)
-        for part in in_slices(rows.select(self._new.schema.names)):
-            self._write(values, folder, adapted(part, self._new.schema))
-
-    def _write(self, values: tuple[Any, ...], folder: str, rows: pa.Table) -> None:
+        rows = adapted(rows.select(self._new.schema.names), self._new.schema)
         while rows.num_rows:
             file = self._open.get(values)
             if file is None:

@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 from lockgate.engines.layout import FileLayout
 from lockgate.errors import DatasetMergeError
 from lockgate.merging.protocol import DataFile
+from lockgate.merging.taking import in_slices
 
 
 def open_file(path: str, layout: FileLayout) -> pq.ParquetFile:
@@ -46,6 +47,11 @@ def adapted(table: pa.Table, schema: pa.Schema) -> pa.Table:
     """`table` with the columns of `schema`: missing ones NULL, types widened."""
     if table.schema.equals(schema):
         return table
+    parts = [_adapted(part, schema) for part in in_slices(table)]
+    return pa.concat_tables(parts) if parts else _adapted(table, schema)
+
+
+def _adapted(table: pa.Table, schema: pa.Schema) -> pa.Table:
     there = dict(zip(table.column_names, table.columns, strict=True))
     columns = [
         there[field.name].cast(field.type)

@@ -34,5 +34,11 @@ def rows_of(table: pa.Table, numbers: pa.Array) -> pa.Table:
 def in_slices(table: pa.Table) -> Iterator[pa.Table]:
     """The table in pieces, none of which holds more text than 32-bit offsets reach."""
     most = max(1, int(table.num_rows * (_REACH // 2) / max(table.nbytes, 1)))
+    if most >= table.num_rows:
+        yield from [table] if table.num_rows else []
+        return
     for start in range(0, table.num_rows, most):
-        yield table.slice(start, most)
+        part = table.slice(start, most)
+        # A slice of large text keeps its place in the whole, which is what would be out of reach: that is copied.
+        columns = [c.take(pa.arange(0, len(c))) if c.type in _LARGE.values() else c for c in part.columns]
+        yield pa.Table.from_arrays(columns, schema=part.schema)
