@@ -232,6 +232,8 @@ def _requirements() -> str:
 
 
 def main() -> int:
+    # For all contenders alike: with Arrow's default allocator the kernel's search for huge pages is most of the time.
+    os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--case", choices=list(CASES), action="append")

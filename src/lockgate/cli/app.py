@@ -38,6 +38,8 @@ for command in (
 
 
 def main() -> None:
+    # Arrow's default allocator asks for huge pages, which a machine may take long to find (benchmarks/merge).
+    os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
     try:
         app(prog_name="lockgate")
     finally:

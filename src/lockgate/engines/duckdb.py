@@ -11,6 +11,7 @@ import uuid
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager, suppress
+from threading import Event
 from typing import Any
 
 import duckdb
@@ -19,7 +20,7 @@ import pyarrow.compute as pc
 
 from lockgate.engines.arrow import ArrowEngine, compared
 from lockgate.engines.checksums import has_page_checksums
-from lockgate.engines.duckdb_copy import copy_file, copy_keeps_schema, join_keeps_order
+from lockgate.engines.duckdb_copy import copy_file, join_keeps_order
 from lockgate.engines.duckdb_sql import merge_statement, scan_keys, union_statement
 from lockgate.engines.duckdb_types import ambiguous_names, key_type, why_not_copied, why_not_held
 from lockgate.engines.duckdb_version import duckdb_version, supports_merge, uses_merge
@@ -32,6 +33,14 @@ from lockgate.storage.links import SafeNames, safe_names, temporary_folder
 from lockgate.storage.local import LocalStorage
 
 log = logging.getLogger("lockgate.merge")
+
+
+_REFUSALS = (
+    duckdb.InvalidInputException,
+    duckdb.ConversionException,
+    duckdb.BinderException,
+    duckdb.NotImplementedException,
+)
 
 
 class DuckDBEngine:
@@ -152,26 +161,29 @@ class DuckDBEngine:
         links = self._links
         assert links is not None
         writer = self._writing()
+        with closing(writer.cursor()) as cursor:
+            keeps = join_keeps_order(cursor)
+        if not keeps:
+            log.info("files are written by Arrow: this DuckDB would not keep the order of their rows")
+            yield from ((job, None) for job in jobs)
+            return
+        changed = Event()  # what COPY does to one file it does to the others: they need not be tried
 
         def work(job: Rewrite) -> Written | None:
+            if changed.is_set():
+                return None
             with closing(writer.cursor()) as cursor:
                 try:
-                    return copy_file(cursor, job, table, self._storage, links)
-                except (duckdb.InvalidInputException, duckdb.ConversionException) as error:
+                    written = copy_file(cursor, job, table, self._storage, links)
+                except _REFUSALS as error:
                     # A value that DuckDB does not take, and Arrow may; a file that is damaged is named by Arrow too.
                     log.info("%s is written by Arrow: %s", job.file.name, links.spelled_out(str(error)))
                     self._storage.remove(job.staged)
                     return None
+            if written is None:
+                changed.set()
+            return written
 
-        with closing(writer.cursor()) as cursor:
-            if not join_keeps_order(cursor):
-                log.info("files are written by Arrow: this DuckDB would not keep the order of their rows")
-                yield from ((job, None) for job in jobs)
-                return
-            if not copy_keeps_schema(cursor, jobs[0], table, self._storage, links):
-                log.info("files are written by Arrow, to keep their schema: COPY would change it")
-                yield from ((job, None) for job in jobs)
-                return
         pool = ThreadPoolExecutor(min(os.cpu_count() or 1, len(jobs)))
         try:
             yield from zip(jobs, pool.map(work, jobs), strict=True)

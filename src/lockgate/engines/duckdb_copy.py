@@ -7,12 +7,11 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lockgate.engines.duckdb_sql import copy_statement
-from lockgate.engines.duckdb_types import CODECS, VECTOR_SIZE, kept, same_schema
+from lockgate.engines.duckdb_types import CODECS, VECTOR_SIZE, kept
 from lockgate.engines.layout import FileLayout
 from lockgate.merging.protocol import Rewrite, Written
 from lockgate.storage.links import SafeNames
@@ -37,35 +36,20 @@ def copy_file(cursor: Any, job: Rewrite, source: pa.Table, storage: LocalStorage
 def join_keeps_order(cursor: Any) -> bool:
     """Whether the join of a COPY hands on rows in their order. No SQL promises it, and DuckDB 1.3 does not do it, so
     each DuckDB is asked."""
-    found = cursor.execute(
-        "SELECT t.i FROM range(6000) AS t(i) LEFT JOIN (SELECT range * 7 AS i FROM range(800)) AS r ON t.i = r.i"
+    ((found,),) = cursor.execute(
+        "SELECT list(t.i) = range(6000) FROM range(6000) AS t(i) "
+        "LEFT JOIN (SELECT range * 7 AS i FROM range(800)) AS r ON t.i = r.i"
     ).fetchall()
-    return [i for (i,) in found] == list(range(6000))
+    return bool(found)
 
 
-def copy_keeps_schema(cursor: Any, job: Rewrite, source: pa.Table, storage: LocalStorage, links: SafeNames) -> bool:
-    """Try it with no rows: cheaper than to find out with all of them."""
-    probe = job.staged.with_name(f"probe-{uuid4().hex}.parquet")
-    try:
-        _copy(cursor, job, source, links, probe, limit=0)
-        return same_schema(job.file.footer, pq.read_metadata(probe))
-    except duckdb.Error as error:
-        log.info("COPY cannot write %s: %s", job.file.name, links.spelled_out(str(error)))
-        return False
-    finally:
-        storage.remove(probe)
-
-
-def _copy(
-    cursor: Any, job: Rewrite, source: pa.Table, links: SafeNames, staged: Path, *, limit: int | None = None
-) -> None:
+def _copy(cursor: Any, job: Rewrite, source: pa.Table, links: SafeNames, staged: Path) -> None:
     footer = job.file.footer
     layout = FileLayout.of(footer, job.file.path)
     names = footer.schema.to_arrow_schema().names
     view = f"replacements_{uuid4().hex}"
-    rows, taken = (job.rows, job.source_rows) if limit is None else (job.rows[:0], job.source_rows[:0])
-    replacements = source.select(names).take(taken).rename_columns([f"c{i}" for i in range(len(names))])
-    cursor.register(view, replacements.append_column("file_row", rows))
+    replacements = source.select(names).take(job.source_rows).rename_columns([f"c{i}" for i in range(len(names))])
+    cursor.register(view, replacements.append_column("file_row", job.rows))
     try:
         cursor.execute(
             copy_statement(
@@ -77,7 +61,6 @@ def _copy(
                 row_group_size=_row_group_size(footer, layout),
                 dictionary_entries=_dictionary_entries(footer, layout, source),
                 metadata=[(k.decode(), v.decode()) for k, v in (footer.metadata or {}).items()],
-                limit=limit,
             )
         )
     finally:

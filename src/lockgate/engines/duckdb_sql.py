@@ -112,7 +112,6 @@ def copy_statement(
     row_group_size: int,
     dictionary_entries: int,
     metadata: Sequence[tuple[str, str]] = (),
-    limit: int | None = None,
 ) -> str:
     """Write a file again, row by row in its order; rows that have a replacement are replaced as a whole."""
     columns = ", ".join(
@@ -134,6 +133,5 @@ def copy_statement(
             SELECT {columns}
             FROM read_parquet({path_literal(old)}, file_row_number = true, hive_partitioning = false) AS t
             LEFT JOIN {replacements} AS r ON t.file_row_number = r.file_row
-            {"" if limit is None else f"LIMIT {limit}"}
         ) TO {path_literal(staged)} ({", ".join(options)})
     """
