@@ -8,7 +8,7 @@ from typing import Literal
 import pyarrow as pa
 
 from lockgate.engines.new_files import write_new_files
-from lockgate.merging.protocol import NewFiles, OpenTarget
+from lockgate.merging.protocol import OpenTarget
 from lockgate.merging.result import MergeFileMetadata, WriteResult
 from lockgate.merging.schema import agree, fit
 from lockgate.merging.shape import Shape, new_shape, partition_columns, shape_of
@@ -36,17 +36,7 @@ def write_rows(
     with target.opened(request.identity) as opened:
         shape = _shape(opened, source.schema, request)
         schema = agree(source.schema, shape.schema, mode=request.schema) if shape.files else shape.schema
-        new = NewFiles(
-            staging=opened.staging(),
-            identity=request.identity,
-            schema=shape.new_file_schema(schema),
-            partition_columns=shape.partition_columns,
-            folders=shape.folders,
-            like=shape.files[0] if shape.files else None,
-            compression=request.compression,
-            max_rows_per_file=request.max_rows_per_file,
-            row_group_size=request.row_group_size,
-        )
+        new = shape.new_files(schema, opened.staging(), request)
         added = write_new_files(_fitted(source, schema), new, storage)
         if shape.files and not any(a.written.rows for a in added):
             added = []  # nothing to append; an empty file would only be in the way

@@ -16,7 +16,6 @@ from lockgate.merging.protocol import (
     DataFile,
     Engine,
     EngineChoice,
-    NewFiles,
     OpenTarget,
     Rewrite,
     SourceRows,
@@ -135,20 +134,7 @@ def _stage(
     fresh = rows_of(source.table, decision.added_rows)
     added: list[Added] = []
     if fresh.num_rows or not (shape.files or shape.partition_columns):
-        added = engine.add(
-            fresh,
-            NewFiles(
-                staging=opened.staging(),
-                identity=request.identity,
-                schema=shape.new_file_schema(schema),
-                partition_columns=shape.partition_columns,
-                folders=shape.folders,
-                like=shape.files[0] if shape.files else None,
-                compression=request.compression,
-                max_rows_per_file=request.max_rows_per_file,
-                row_group_size=request.row_group_size,
-            ),
-        )
+        added = engine.add(fresh, shape.new_files(schema, opened.staging(), request))
     return list(zip(jobs, written, strict=True)), added
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from pathlib import Path
+from typing import Any, Protocol
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -12,13 +13,26 @@ import pyarrow.parquet as pq
 from lockgate.errors import DatasetMergeError, SchemaMismatchError
 from lockgate.merging.footers import read_footers
 from lockgate.merging.partitions import parse_hive_partition_path, typed_value
-from lockgate.merging.protocol import DataFile, OpenTarget
+from lockgate.merging.protocol import DataFile, NewFiles, OpenTarget
 from lockgate.merging.schema import require_columns
 from lockgate.merging.unified import unified
 
 # As they are on disk; in memory footers take several times that.
 _KEPT_FOOTER_BYTES = 32 * 2**20
 _FOOTER_BYTES_AT_ONCE = 8 * 2**20
+
+
+class NewFileOptions(Protocol):
+    """What a merge and a write both say of their new files."""
+
+    @property
+    def identity(self) -> str: ...
+    @property
+    def compression(self) -> str | None: ...
+    @property
+    def max_rows_per_file(self) -> int: ...
+    @property
+    def row_group_size(self) -> int: ...
 
 
 @dataclass(frozen=True)
@@ -40,6 +54,20 @@ class Shape:
             return None
         order = [n for n in have if n in wanted] + [n for n in wanted if n not in have]
         return pa.schema([wanted[n] for n in order], metadata=own.metadata)
+
+    def new_files(self, schema: pa.Schema, staging: Path, wanted: NewFileOptions) -> NewFiles:
+        """How rows of this schema are laid out in new files of this dataset."""
+        return NewFiles(
+            staging=staging,
+            identity=wanted.identity,
+            schema=self.new_file_schema(schema),
+            partition_columns=self.partition_columns,
+            folders=self.folders,
+            like=self.files[0] if self.files else None,
+            compression=wanted.compression,
+            max_rows_per_file=wanted.max_rows_per_file,
+            row_group_size=wanted.row_group_size,
+        )
 
     def new_file_schema(self, schema: pa.Schema) -> pa.Schema:
         """The columns of a new file: partition columns are left to the folder's name, unless files here keep them."""
