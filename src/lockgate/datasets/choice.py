@@ -3,26 +3,24 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
 
 from lockgate.engines.arrow import ArrowEngine
 from lockgate.errors import ArgumentError
-from lockgate.merging.protocol import DataFile, Engine, EngineChoice
+from lockgate.merging.protocol import Engine
 from lockgate.storage.local import LocalStorage
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 log = logging.getLogger("lockgate.merge")
 
 ENGINES = ("auto", "arrow", "duckdb")
+_SPELLED = {"arrow": "Arrow", "duckdb": "DuckDB"}
 
 
 @contextmanager
-def chooser(engine: str, storage: LocalStorage, *, use_merge: bool | None, connection: Any) -> Iterator[EngineChoice]:
-    """A function that is asked once, when the files are known. What it opened is closed when the block ends."""
+def chosen_engine(engine: str, storage: LocalStorage, *, use_merge: bool | None, connection: Any) -> Iterator[Engine]:
+    """The engine of that name, for the time of the block."""
     if use_merge is not None and not isinstance(use_merge, bool):
         raise ArgumentError(
             f"Invalid use_merge value: {use_merge!r}\nMust be True, False, or None for auto-detect",
@@ -37,20 +35,21 @@ def chooser(engine: str, storage: LocalStorage, *, use_merge: bool | None, conne
         raise ArgumentError(
             f"there is no engine {engine!r}", hint=f"known: {', '.join(ENGINES)}", in_place="nothing was written"
         )
-    with ExitStack() as stack:
+    if engine == "auto":
+        engine, reason = _chosen(use_merge, connection)
+        log.info("auto: the %s engine, because %s", _SPELLED[engine], reason)
+    if engine == "arrow":
+        yield ArrowEngine(storage)
+        return
+    from lockgate.engines.duckdb import DuckDBEngine
 
-        def choose(files: Sequence[DataFile], schema: pa.Schema) -> Engine:
-            if engine == "arrow":
-                return ArrowEngine(storage)
-            from lockgate.engines.duckdb import DuckDBEngine
-            from lockgate.engines.duckdb_types import why_not
+    with DuckDBEngine(storage, use_merge=use_merge, connection=connection) as duckdb:
+        yield duckdb
 
-            reason = why_not(files, schema) if files else "there are no files to look into yet"
-            if engine == "auto" and reason:
-                log.info("auto: the Arrow engine, because %s", reason)
-                return ArrowEngine(storage)
-            if engine == "auto":
-                log.info("auto: the DuckDB engine, because it can write these files as they are")
-            return stack.enter_context(DuckDBEngine(storage, use_merge=use_merge, connection=connection))
 
-        yield choose
+def _chosen(use_merge: bool | None, connection: Any) -> tuple[str, str]:
+    if connection is not None:
+        return "duckdb", "a connection to it was given"
+    if use_merge is not None:
+        return "duckdb", "use_merge is an option of it"
+    return "arrow", "it takes less time and memory than DuckDB for the same result"

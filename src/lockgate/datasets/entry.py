@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from lockgate.datasets.choice import chooser
+from lockgate.datasets.choice import chosen_engine
 from lockgate.datasets.filesystems import local_root
 from lockgate.datasets.writing import WriteRequest, write_rows
 from lockgate.errors import ArgumentError
@@ -87,9 +87,9 @@ def merge(
         shown_root=str(path).rstrip("/") or "/",
     )
     parse_order_by(request.order_by)
-    with chooser(engine, disk, use_merge=use_merge, connection=connection) as choose:
+    with chosen_engine(engine, disk, use_merge=use_merge, connection=connection) as chosen:
         target = DatasetFolder(root, disk, lock_timeout=lock_timeout)
-        return merge_rows(load_source(source), target, choose, request)
+        return merge_rows(load_source(source), target, chosen, request)
 
 
 def write_dataset(

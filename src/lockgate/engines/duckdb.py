@@ -21,6 +21,7 @@ import pyarrow.compute as pc
 from lockgate.engines.arrow import ArrowEngine, compared
 from lockgate.engines.checksums import has_page_checksums
 from lockgate.engines.duckdb_copy import copy_file, join_keeps_order
+from lockgate.engines.duckdb_database import OwnDatabase
 from lockgate.engines.duckdb_sql import merge_statement, scan_keys, union_statement
 from lockgate.engines.duckdb_types import ambiguous_names, key_type, why_not_copied, why_not_held
 from lockgate.engines.duckdb_version import duckdb_version, supports_merge, uses_merge
@@ -29,7 +30,7 @@ from lockgate.merging.footers import leaf_index
 from lockgate.merging.key_index import comparable
 from lockgate.merging.protocol import Added, DataFile, Found, Matches, NewFiles, Rewrite, SourceRows, Written
 from lockgate.merging.strategy import Actions, MergeStrategy
-from lockgate.storage.links import SafeNames, safe_names, temporary_folder
+from lockgate.storage.links import SafeNames, safe_names
 from lockgate.storage.local import LocalStorage
 
 log = logging.getLogger("lockgate.merge")
@@ -54,31 +55,25 @@ class DuckDBEngine:
         self._given = connection
         self._wanted = use_merge
         self._stack = ExitStack()
-        self._connection: Any = None
+        self._database: OwnDatabase | None = None
         self._links: SafeNames | None = None
-        self._uses_merge = False
         self._strategy: MergeStrategy | None = None  # known from find on, for messages
 
     def __enter__(self) -> DuckDBEngine:
         self._links = self._stack.enter_context(safe_names())
-        if self._given is not None:
-            self._connection = self._given
-        else:
-            spill = self._stack.enter_context(temporary_folder("lockgate-spill-"))
-            self._connection = duckdb.connect(config={"temp_directory": spill})
-            self._stack.callback(self._connection.close)
-        try:
-            self._uses_merge = uses_merge(self._connection, self._wanted)
-        except BaseException:
-            self._stack.close()
-            raise
+        if self._given is None:
+            self._database = self._stack.enter_context(OwnDatabase(spill=self._links.folder / "spill"))
         return self
 
     def __exit__(self, *_: object) -> None:
         self._stack.close()
 
+    def _connection(self) -> Any:
+        return self._database.connection() if self._database else self._given
+
     def find(self, files: Sequence[DataFile], source: SourceRows, strategy: MergeStrategy, *, compare: bool) -> Found:
         self._strategy = strategy
+        by_merge = uses_merge(self._connection(), self._wanted)
         files = _with_keys(files, source.key_columns)
         kinds = [key_type(source.table.schema.field(k).type) for k in source.key_columns]
         reason = ambiguous_names(source.table.schema)
@@ -94,15 +89,15 @@ class DuckDBEngine:
                 log.info("keys are looked up by Arrow: %s", reason)
             return self._arrow.find(files, source, strategy, compare=compare)
         with self._failures_explained(source, files):
-            answer = self._answer(files, source, [k for k in kinds if k is not None], strategy.actions)
+            answer = self._answer(files, source, [k for k in kinds if k is not None], strategy.actions, by_merge)
         return _found(files, answer, source, strategy.actions, compare)
 
     def _cannot_read_together(self, files: Sequence[DataFile]) -> bool:
         # It ends in an internal error there, which makes the whole database unusable, also for its owner.
-        return _several_schemas(files) and not supports_merge(duckdb_version(self._connection))
+        return _several_schemas(files) and not supports_merge(duckdb_version(self._connection()))
 
     def _answer(
-        self, files: Sequence[DataFile], source: SourceRows, kinds: Sequence[str], actions: Actions
+        self, files: Sequence[DataFile], source: SourceRows, kinds: Sequence[str], actions: Actions, by_merge: bool
     ) -> pa.Table:
         """One row an action: merge_action, file, file_row, source_row."""
         assert self._links is not None
@@ -112,16 +107,16 @@ class DuckDBEngine:
         mark = uuid.uuid4().hex
         source_view, target_keys = f"source_view_{mark}", f"target_keys_{mark}"
         paths = [self._links.of(f.path) for f in files]
+        inside = [None if k in files[0].partition else k for k in source.key_columns]
         with (
             self._cursor() as cursor,
             _registered(cursor, source_view, keys),
-            _registered(cursor, f"{target_keys}_files", _file_table(files, paths, source, aliases)),
+            _registered(cursor, f"{target_keys}_files", _folder_keys(files, source, aliases)),
         ):
-            inside = [None if k in files[0].partition else k for k in source.key_columns]
             scan = scan_keys(target_keys, aliases, inside, source_view)
             by_name = _several_schemas(files)
             with _temporary(cursor, target_keys, scan, {"paths": paths, "by_name": by_name}):
-                decide = merge_statement if self._uses_merge else union_statement
+                decide = merge_statement if by_merge else union_statement
                 return cursor.sql(decide(target_keys, source_view, len(aliases), actions)).to_arrow_table()
 
     def rewrite(self, jobs: Sequence[Rewrite], source: SourceRows) -> list[Written]:
@@ -141,6 +136,8 @@ class DuckDBEngine:
                     refused.append(job)
                 else:
                     done[job.file.name] = written
+        if self._database:
+            self._database.let_go()  # what is left to do needs it no more
         rest = by_arrow + refused
         for job, written in zip(rest, self._arrow.rewrite(rest, source) if rest else [], strict=True):
             done[job.file.name] = written
@@ -193,7 +190,7 @@ class DuckDBEngine:
     def _writing(self) -> Any:
         """A connection on which each statement runs on one thread and keeps to the join it is given: only so do rows
         come out in the order of the file. Files are written side by side instead."""
-        connection = self._connection
+        connection = self._connection()
         if self._given is not None:
             connection = self._stack.enter_context(closing(duckdb.connect()))
         connection.execute("SET threads = 1")
@@ -205,7 +202,7 @@ class DuckDBEngine:
 
     @contextmanager
     def _cursor(self) -> Iterator[Any]:
-        cursor = self._connection.cursor()
+        cursor = self._connection().cursor()
         try:
             yield cursor
         finally:
@@ -273,14 +270,9 @@ def _stored(column: Any) -> pa.Array:
     return array.cast(pa.large_binary()) if pa.types.is_large_string(array.type) else array
 
 
-def _file_table(
-    files: Sequence[DataFile], paths: Sequence[str], source: SourceRows, aliases: Sequence[tuple[str, str]]
-) -> pa.Table:
+def _folder_keys(files: Sequence[DataFile], source: SourceRows, aliases: Sequence[tuple[str, str]]) -> pa.Table:
     """The files by number, with those key columns that are in their folders' names."""
-    columns: dict[str, Any] = {
-        "file": pa.arange(0, len(files)),
-        "path": pa.array(paths, pa.string()),
-    }
+    columns: dict[str, Any] = {"file": pa.arange(0, len(files))}
     for (alias, _), name in zip(aliases, source.key_columns, strict=True):
         if name in files[0].partition:
             kind = source.table.schema.field(name).type
@@ -297,8 +289,8 @@ def _found(files: Sequence[DataFile], answer: pa.Table, source: SourceRows, acti
         new = new.take(pc.sort_indices(new))
     if actions.matched == "keep":
         return Found((), new)
-    updated = answer.filter(pc.equal(answer["merge_action"], "UPDATE")).select(["file", "file_row", "source_row"])
-    updated = updated.sort_by([("file", "ascending"), ("file_row", "ascending")]).combine_chunks()
+    updated = answer.select(["file", "file_row", "source_row"]).filter(pc.equal(answer["merge_action"], "UPDATE"))
+    updated = _in_order(updated.combine_chunks())
     matches = []
     counts = updated.group_by("file", use_threads=False).aggregate([("file_row", "count")]).to_pydict()
     start = 0
@@ -307,6 +299,14 @@ def _found(files: Sequence[DataFile], answer: pa.Table, source: SourceRows, acti
         start += count
         matches.append(Matches(files[number], _flat(part["file_row"]), _flat(part["source_row"])))
     return Found([compared(m, source) for m in matches] if compare else matches, new)
+
+
+def _in_order(updated: pa.Table) -> pa.Table:
+    """By file and row: sorted by one number, which takes half the time of sorting by two."""
+    places = pc.add(pc.multiply(updated["file"], 1 << 40), updated["file_row"])
+    if pc.any(pc.less(places.slice(1), places.slice(0, max(len(places) - 1, 0)))).as_py():
+        updated = updated.take(pc.sort_indices(places))
+    return updated
 
 
 def _flat(column: pa.ChunkedArray) -> pa.Array:

@@ -37,8 +37,8 @@ def join_keeps_order(cursor: Any) -> bool:
     """Whether the join of a COPY hands on rows in their order. No SQL promises it, and DuckDB 1.3 does not do it, so
     each DuckDB is asked."""
     ((found,),) = cursor.execute(
-        "SELECT list(t.i) = range(6000) FROM range(6000) AS t(i) "
-        "LEFT JOIN (SELECT range * 7 AS i FROM range(800)) AS r ON t.i = r.i"
+        "SELECT bool_and(i = place) FROM (SELECT t.i, row_number() OVER () - 1 AS place FROM range(6000) AS t(i) "
+        "LEFT JOIN (SELECT range * 7 AS i FROM range(800)) AS r ON t.i = r.i)"
     ).fetchall()
     return bool(found)
 

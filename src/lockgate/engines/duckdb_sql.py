@@ -42,14 +42,15 @@ def scan_keys(table: str, keys: Sequence[tuple[str, str]], inside: Sequence[str 
         f"{_read(name, kind) if name is not None else f'CAST(f.{alias} AS {stored_type(kind)})'} AS {alias}"
         for (alias, kind), name in zip(keys, inside, strict=True)
     )
+    folders = f"JOIN {table}_files AS f ON f.file = t.file_index" if None in inside else ""
     return f"""
         CREATE TEMP TABLE {table} AS
         SELECT target.*, CAST(NULL AS BIGINT) AS source_row
         FROM (
-            SELECT f.file, t.file_row_number AS file_row, {columns}
-            FROM read_parquet($paths, file_row_number = true, filename = true,
+            SELECT CAST(t.file_index AS BIGINT) AS file, t.file_row_number AS file_row, {columns}
+            FROM read_parquet($paths, file_row_number = true,
                               hive_partitioning = false, union_by_name = $by_name) AS t
-            JOIN {table}_files AS f ON f.path = t.filename
+            {folders}
         ) AS target
         SEMI JOIN {source} AS source ON {same_keys(len(keys))}
     """

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -78,7 +76,7 @@ def ambiguous_names(schema: pa.Schema) -> str | None:
             return f"the columns {other!r} and {name!r} are one name to it"
         if not name:
             return "a column has an empty name"
-        if name.lower() in ("filename", "file_row_number"):
+        if name.lower() in ("filename", "file_row_number", "file_index"):
             return f"the column {name!r} has a name that it uses itself"
     return None
 
@@ -129,12 +127,3 @@ def kept(old: pq.FileMetaData, new: pq.FileMetaData) -> bool:
 
 def _sizes(footer: pq.FileMetaData) -> list[int]:
     return [footer.row_group(i).num_rows for i in range(footer.num_row_groups)]
-
-
-def why_not(files: Sequence[DataFile], schema: pa.Schema) -> str | None:
-    """Why DuckDB is not the engine to choose for these files; None where it is."""
-    reason = why_not_held(schema)
-    if reason or not files:
-        return reason
-    reason = why_not_copied(files[0])
-    return f"DuckDB would not keep the layout of {files[0].name}: {reason}" if reason else None

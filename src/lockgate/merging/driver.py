@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Literal
 
 import pyarrow as pa
@@ -15,7 +17,6 @@ from lockgate.merging.protocol import (
     Added,
     DataFile,
     Engine,
-    EngineChoice,
     OpenTarget,
     Rewrite,
     SourceRows,
@@ -50,42 +51,63 @@ class MergeRequest:
     shown_root: str = ""  # how the caller spelled the path; results name files by it
 
 
-def merge_rows(source: pa.Table, target: Target, choose: EngineChoice, request: MergeRequest) -> MergeResult:
+@dataclass(frozen=True)
+class StagedMerge:
+    """A merge that is staged and durable, and not yet visible."""
+
+    result: MergeResult
+    moves: Mapping[str, Path] = field(default_factory=dict)  # names in the dataset -> staged files
+    removes: Sequence[str] = ()
+
+
+def merge_rows(source: pa.Table, target: Target, engine: Engine, request: MergeRequest) -> MergeResult:
     """Merge the source into the target. Nothing is visible until all of it is."""
-    actions = request.strategy.actions
+    source, nothing = checked_source(source, request)
+    if not target.exists() and not request.strategy.actions.creates:
+        return nothing
+    with target.opened(request.identity, dry_run=request.dry_run) as opened:
+        staged = stage_merge(source, opened, engine, request, nothing)
+        if staged.moves or staged.removes:
+            opened.commit(staged.moves, staged.removes)
+        return staged.result
+
+
+def checked_source(source: pa.Table, request: MergeRequest) -> tuple[pa.Table, MergeResult]:
+    """The source with one row a key, and the result of a merge that has not changed anything yet."""
     given = source.num_rows
     validate_no_null_keys(source, request.key_columns)
-    if actions.deduplicates:
+    if request.strategy.actions.deduplicates:
         source = deduplicated(source, request.key_columns, request.order_by)
     else:
         refuse_duplicate_keys(source, request.key_columns)
-    nothing = MergeResult(
-        request.strategy.value, given, 0, 0, 0, 0, 0, deduplicated=given - source.num_rows, dry_run=request.dry_run
+    dropped = given - source.num_rows
+    return source, MergeResult(
+        request.strategy.value, given, 0, 0, 0, 0, 0, deduplicated=dropped, dry_run=request.dry_run
     )
-    if not target.exists() and not actions.creates:
-        return nothing
-    with target.opened(request.identity, dry_run=request.dry_run) as opened:
-        shape = shape_of(opened, source.schema, request.partition_by)
-        if not shape.files and not actions.creates:
-            return nothing
-        require_keys(shape.schema, "target", request.key_columns)
-        schema = agree(source.schema, shape.schema, mode=request.schema) if shape.files else shape.schema
-        rows = SourceRows(with_room(fit(source, schema)).combine_chunks(), request.key_columns, shape.partition_columns)
-        engine = choose(shape.files, schema)
-        candidates = _candidates(shape.files, rows)
-        found = engine.find(candidates, rows, request.strategy, compare=request.skip_unchanged)
-        decision = decide(
-            request.strategy, shape.files, found, rows, allow_partition_moves=request.allow_partition_moves
-        )
-        result = replace(nothing, engine=engine.name)
-        if request.dry_run:
-            return _planned(result, decision, shape, request)
-        rewritten, added = _stage(opened, engine, decision, rows, shape, schema, request)
-        result = _done(result, decision, shape, rewritten, added, request)
-        moves = {r.file.name: r.staged for r, _ in rewritten} | {a.name: a.written.path for a in added}
-        if moves or decision.removed:
-            opened.commit(moves, [f.name for f in decision.removed])
-        return result
+
+
+def stage_merge(
+    source: pa.Table, opened: OpenTarget, engine: Engine, request: MergeRequest, nothing: MergeResult
+) -> StagedMerge:
+    """Find, decide and write. A dry run stops before the first byte."""
+    shape = shape_of(opened, source.schema, request.partition_by)
+    if not shape.files and not request.strategy.actions.creates:
+        return StagedMerge(nothing)
+    require_keys(shape.schema, "target", request.key_columns)
+    schema = agree(source.schema, shape.schema, mode=request.schema) if shape.files else shape.schema
+    rows = SourceRows(with_room(fit(source, schema)).combine_chunks(), request.key_columns, shape.partition_columns)
+    candidates = _candidates(shape.files, rows)
+    found = engine.find(candidates, rows, request.strategy, compare=request.skip_unchanged)
+    decision = decide(request.strategy, shape.files, found, rows, allow_partition_moves=request.allow_partition_moves)
+    result = replace(nothing, engine=engine.name)
+    if request.dry_run:
+        return StagedMerge(_planned(result, decision, shape, request))
+    rewritten, added = _stage(opened, engine, decision, rows, shape, schema, request)
+    return StagedMerge(
+        _done(result, decision, shape, rewritten, added, request),
+        moves={r.file.name: r.staged for r, _ in rewritten} | {a.name: a.written.path for a in added},
+        removes=[f.name for f in decision.removed],
+    )
 
 
 def _candidates(files: Sequence[DataFile], source: SourceRows) -> list[DataFile]:
@@ -121,7 +143,13 @@ def _stage(
         )
         for number, change in enumerate(decision.changes)
     ]
-    written = engine.rewrite(jobs, source) if jobs else []
+    fresh = rows_of(source.table, decision.added_rows)
+    with ThreadPoolExecutor(1) as beside:
+        adding = None
+        if fresh.num_rows or not (shape.files or shape.partition_columns):
+            adding = beside.submit(engine.add, fresh, shape.new_files(schema, opened.staging(), request))
+        written = engine.rewrite(jobs, source) if jobs else []
+        added = adding.result() if adding else []
     for job, file in zip(jobs, written, strict=True):
         if file.rows != job.rows_after:
             raise DatasetMergeError(
@@ -131,10 +159,6 @@ def _stage(
                 files=(job.file.path,),
                 hint="please report this; another engine may do the merge",
             )
-    fresh = rows_of(source.table, decision.added_rows)
-    added: list[Added] = []
-    if fresh.num_rows or not (shape.files or shape.partition_columns):
-        added = engine.add(fresh, shape.new_files(schema, opened.staging(), request))
     return list(zip(jobs, written, strict=True)), added
 
 

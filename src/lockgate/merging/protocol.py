@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -162,6 +162,3 @@ class Target(Protocol):
     def exists(self) -> bool: ...
 
     def opened(self, identity: str, *, dry_run: bool = False) -> AbstractContextManager[OpenTarget]: ...
-
-
-EngineChoice = Callable[[Sequence[DataFile], "pa.Schema"], Engine]

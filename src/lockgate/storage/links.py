@@ -22,7 +22,7 @@ class SafeNames:
     """Hands out a plain path for every path it is given. What is read or written there is the real file."""
 
     def __init__(self, folder: Path) -> None:
-        self._folder = folder
+        self.folder = folder
         self._names: dict[str, str] = {}
         self._real: dict[str, str] = {}
         self._lock = Lock()
@@ -38,7 +38,7 @@ class SafeNames:
     def _link(self, real: str, suffix: str) -> str:
         with self._lock:
             if real not in self._names:
-                safe = str(self._folder / f"f{len(self._names)}{suffix}")
+                safe = str(self.folder / f"f{len(self._names)}{suffix}")
                 with explained("link", Path(real)):
                     Path(safe).symlink_to(real)
                 self._names[real] = safe

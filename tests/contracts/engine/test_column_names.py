@@ -9,7 +9,8 @@ from contracts.engine.dataset import STRATEGIES, Dataset, counts
 
 NAMES = [
     "ID", "x__src", 'with "quotes"', "it's", "two words", "a.b", "s.id", "file_row_number", "filename", "file",
-    "file_row", "source_row", "k0", "k1", "c0", "merge_action", "target", "source", "t", "r", "f", "path", "rowid",
+    "file_row", "file_index", "source_row", "k0", "k1", "c0", "merge_action", "target", "source", "t", "r", "f", "path",
+    "rowid",
     "select", "ORDER", "", " ", "ünïcode", "日本", "a;b--c", "$1", "%s", "{x}", "a\\b", "row", "nulls of 0",
     "__index_level_0__", "*",
 ]  # fmt: skip
