@@ -10,6 +10,7 @@ from typing import Any
 from lockgate.engines.arrow import ArrowEngine
 from lockgate.errors import ArgumentError
 from lockgate.merging.protocol import Engine
+from lockgate.merging.table_source import SourceRows
 from lockgate.storage.local import LocalStorage
 
 log = logging.getLogger("lockgate.merge")
@@ -19,7 +20,7 @@ _SPELLED = {"arrow": "Arrow", "duckdb": "DuckDB"}
 
 
 @contextmanager
-def chosen_engine(engine: str, storage: LocalStorage, *, use_merge: bool | None, connection: Any) -> Iterator[Engine]:
+def chosen_engine(engine: str, storage: LocalStorage, *, use_merge: bool | None, connection: Any) -> Iterator[Engine[SourceRows]]:
     """The engine of that name, for the time of the block."""
     if use_merge is not None and not isinstance(use_merge, bool):
         raise ArgumentError(

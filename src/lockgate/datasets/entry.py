@@ -17,6 +17,7 @@ from lockgate.merging.order import parse_order_by
 from lockgate.merging.result import MergeResult, WriteResult
 from lockgate.merging.source import load_source, open_source
 from lockgate.merging.strategy import MergeStrategy
+from lockgate.merging.table_source import TableSource
 from lockgate.storage.local import LocalStorage
 from lockgate.targets.folder import DEFAULT_LOCK_TIMEOUT
 from lockgate.targets.open_folder import DatasetFolder
@@ -89,7 +90,7 @@ def merge(
     parse_order_by(request.order_by)
     with chosen_engine(engine, disk, use_merge=use_merge, connection=connection) as chosen:
         target = DatasetFolder(root, disk, lock_timeout=lock_timeout)
-        return merge_rows(load_source(source), target, chosen, request)
+        return merge_rows(TableSource(load_source(source)), target, chosen, request)
 
 
 def write_dataset(

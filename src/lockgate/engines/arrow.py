@@ -11,16 +11,18 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from lockgate.engines.arrow_rewrite import rewrite_file
 from lockgate.engines.equality import equal_rows
 from lockgate.engines.layout import FileLayout
 from lockgate.engines.new_files import write_new_files
 from lockgate.engines.reading import adapted, open_file, reading
-from lockgate.merging.decisions import unmatched
+from lockgate.merging.footers import read_footers
 from lockgate.merging.key_index import KeyIndex, comparable
-from lockgate.merging.protocol import Added, DataFile, Found, Matches, NewFiles, Rewrite, SourceRows, Written
+from lockgate.merging.protocol import Added, DataFile, Found, NewFiles, Rewrite, Written
 from lockgate.merging.strategy import MergeStrategy
+from lockgate.merging.table_source import Matches, SourceRows, added_rows, found_rows, unmatched
 from lockgate.storage.local import LocalStorage
 
 T = TypeVar("T")
@@ -40,13 +42,16 @@ class ArrowEngine:
         self._storage = storage
         self._workers = workers or os.cpu_count() or 1
 
+    def read_footers(self, paths: Sequence[str]) -> list[pq.FileMetaData]:
+        return read_footers(paths)
+
     def find(self, files: Sequence[DataFile], source: SourceRows, strategy: MergeStrategy, *, compare: bool) -> Found:
         actions = strategy.actions
         matches = self._matches(files, source)
         new = unmatched(matches, source.table.num_rows) if actions.new == "insert" else None
         if actions.matched == "keep":
-            return Found((), new)
-        return Found([compared(m, source) for m in matches] if compare else matches, new)
+            return found_rows((), new, source)
+        return found_rows([compared(m, source) for m in matches] if compare else matches, new, source)
 
     def _matches(self, files: Sequence[DataFile], source: SourceRows) -> list[Matches]:
         if not files or not source.table.num_rows:
@@ -60,8 +65,8 @@ class ArrowEngine:
         alone = len(jobs) == 1
         return list(self._each(jobs, lambda job: rewrite_file(job, table, self._storage, threads=alone)))
 
-    def add(self, rows: pa.Table | pa.RecordBatchReader, new: NewFiles) -> list[Added]:
-        return write_new_files(rows, new, self._storage)
+    def add(self, found: Found, source: SourceRows, new: NewFiles) -> list[Added]:
+        return write_new_files(added_rows(found, source), new, self._storage)
 
     def refuse_unreadable(self, files: Sequence[DataFile]) -> None:
         """Read every file once more, and raise for the first that cannot be read."""

@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 from lockgate.engines.layout import SPARK_SCHEMA, FileLayout, close, writer
 from lockgate.engines.reading import adapted, open_file, reading
 from lockgate.merging.protocol import Rewrite, Written
+from lockgate.merging.table_source import RowChange
 from lockgate.merging.taking import in_slices
 from lockgate.storage.local import LocalStorage, explained
 
@@ -67,31 +68,32 @@ def _write(
 def _row_groups(
     file: pq.ParquetFile, job: Rewrite, replacements: pa.Table, schema: pa.Schema, layout: FileLayout, threads: bool
 ) -> Any:
-    if not job.keep_others and job.kept is None:  # nothing of the old file stays: it need not be read
+    change = RowChange.of(job.matches)
+    if not job.keep_others and change.kept is None:  # nothing of the old file stays: it need not be read
         size = layout.row_group_size or _FULL_GROUP
-        for start in range(0, len(job.source_rows), size):
-            rows = adapted(replacements.take(job.source_rows.slice(start, size)), schema)
+        for start in range(0, len(change.source_rows), size):
+            rows = adapted(replacements.take(change.source_rows.slice(start, size)), schema)
             yield _sorted(rows, layout)
         return
     base = 0
     for number in range(file.num_row_groups):
         size = file.metadata.row_group(number).num_rows
-        replaced = _within(job.rows, base, size)
-        dropped = _within(job.dropped, base, size)
-        kept = _within(job.kept, base, size) if job.kept is not None else None
+        replaced = _within(change.rows, base, size)
+        dropped = _within(change.dropped, base, size)
+        kept = _within(change.kept, base, size) if change.kept is not None else None
         if not job.keep_others and not replaced and not kept:
             base += size
             continue
         with reading(job.file):
             rows = adapted(file.read_row_group(number, use_threads=threads), schema)
         if replaced:
-            taken = adapted(replacements.take(job.source_rows.slice(replaced.start, len(replaced))), schema)
-            rows = with_rows_replaced(rows, pc.subtract(_slice(job.rows, replaced), base), taken)
+            taken = adapted(replacements.take(change.source_rows.slice(replaced.start, len(replaced))), schema)
+            rows = with_rows_replaced(rows, pc.subtract(_slice(change.rows, replaced), base), taken)
         if not job.keep_others:
-            stay = pa.concat_arrays([_slice(job.rows, replaced), _slice(job.kept, kept or range(0))])
+            stay = pa.concat_arrays([_slice(change.rows, replaced), _slice(change.kept, kept or range(0))])
             rows = rows.take(pc.subtract(stay, base).take(pc.sort_indices(stay)))
         elif dropped:
-            gone = pc.subtract(_slice(job.dropped, dropped), base)
+            gone = pc.subtract(_slice(change.dropped, dropped), base)
             rows = rows.filter(pc.invert(pc.is_in(pa.arange(0, size), value_set=gone)))
         yield _sorted(rows, layout) if replaced else rows
         base += size

@@ -17,6 +17,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from lockgate.engines.arrow import ArrowEngine, compared
 from lockgate.engines.checksums import has_page_checksums
@@ -28,8 +29,9 @@ from lockgate.engines.duckdb_version import duckdb_version, supports_merge, uses
 from lockgate.errors import DatasetMergeError, StorageError
 from lockgate.merging.footers import leaf_index
 from lockgate.merging.key_index import comparable
-from lockgate.merging.protocol import Added, DataFile, Found, Matches, NewFiles, Rewrite, SourceRows, Written
+from lockgate.merging.protocol import Added, DataFile, Found, NewFiles, Rewrite, Written
 from lockgate.merging.strategy import Actions, MergeStrategy
+from lockgate.merging.table_source import Matches, SourceRows, found_rows
 from lockgate.storage.links import SafeNames, safe_names
 from lockgate.storage.local import LocalStorage
 
@@ -70,6 +72,9 @@ class DuckDBEngine:
 
     def _connection(self) -> Any:
         return self._database.connection() if self._database else self._given
+
+    def read_footers(self, paths: Sequence[str]) -> list[pq.FileMetaData]:
+        return self._arrow.read_footers(paths)
 
     def find(self, files: Sequence[DataFile], source: SourceRows, strategy: MergeStrategy, *, compare: bool) -> Found:
         self._strategy = strategy
@@ -144,7 +149,10 @@ class DuckDBEngine:
         return [done[job.file.name] for job in jobs]
 
     def _can_copy(self, job: Rewrite) -> bool:
-        if job.schema is not None or not job.keep_others or len(job.dropped) or len(job.rows) == job.file.rows:
+        found = job.matches
+        if job.schema is not None or not job.keep_others or found is None or found.moving:
+            return False
+        if found.replaced == job.file.rows:
             return False
         reason = why_not_copied(job.file)
         if reason:
@@ -197,8 +205,8 @@ class DuckDBEngine:
         connection.execute("SET disabled_optimizers = 'join_order,build_side_probe_side'")
         return connection
 
-    def add(self, rows: pa.Table | pa.RecordBatchReader, new: NewFiles) -> list[Added]:
-        return self._arrow.add(rows, new)
+    def add(self, found: Found, source: SourceRows, new: NewFiles) -> list[Added]:
+        return self._arrow.add(found, source, new)
 
     @contextmanager
     def _cursor(self) -> Iterator[Any]:
@@ -288,7 +296,7 @@ def _found(files: Sequence[DataFile], answer: pa.Table, source: SourceRows, acti
         new = pa.chunked_array(inserted.chunks, pa.int64()).combine_chunks()
         new = new.take(pc.sort_indices(new))
     if actions.matched == "keep":
-        return Found((), new)
+        return found_rows((), new, source)
     updated = answer.select(["file", "file_row", "source_row"]).filter(pc.equal(answer["merge_action"], "UPDATE"))
     updated = _in_order(updated.combine_chunks())
     matches = []
@@ -298,7 +306,7 @@ def _found(files: Sequence[DataFile], answer: pa.Table, source: SourceRows, acti
         part = updated.slice(start, count)
         start += count
         matches.append(Matches(files[number], _flat(part["file_row"]), _flat(part["source_row"])))
-    return Found([compared(m, source) for m in matches] if compare else matches, new)
+    return found_rows([compared(m, source) for m in matches] if compare else matches, new, source)
 
 
 def _in_order(updated: pa.Table) -> pa.Table:

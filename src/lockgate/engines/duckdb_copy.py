@@ -14,6 +14,7 @@ from lockgate.engines.duckdb_sql import copy_statement
 from lockgate.engines.duckdb_types import CODECS, VECTOR_SIZE, kept
 from lockgate.engines.layout import FileLayout
 from lockgate.merging.protocol import Rewrite, Written
+from lockgate.merging.table_source import RowChange
 from lockgate.storage.links import SafeNames
 from lockgate.storage.local import LocalStorage
 
@@ -48,8 +49,9 @@ def _copy(cursor: Any, job: Rewrite, source: pa.Table, links: SafeNames, staged:
     layout = FileLayout.of(footer, job.file.path)
     names = footer.schema.to_arrow_schema().names
     view = f"replacements_{uuid4().hex}"
-    replacements = source.select(names).take(job.source_rows).rename_columns([f"c{i}" for i in range(len(names))])
-    cursor.register(view, replacements.append_column("file_row", job.rows))
+    change = RowChange.of(job.matches)
+    replacements = source.select(names).take(change.source_rows).rename_columns([f"c{i}" for i in range(len(names))])
+    cursor.register(view, replacements.append_column("file_row", change.rows))
     try:
         cursor.execute(
             copy_statement(

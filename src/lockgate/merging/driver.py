@@ -17,19 +17,18 @@ from lockgate.merging.protocol import (
     Added,
     DataFile,
     Engine,
+    KeyBounds,
     OpenTarget,
     Rewrite,
-    SourceRows,
+    Rows,
+    Source,
     Target,
     Written,
 )
-from lockgate.merging.pruning import KeyRanges
 from lockgate.merging.result import MergeFileMetadata, MergeResult
-from lockgate.merging.schema import agree, fit, require_keys
+from lockgate.merging.schema import agree, require_keys
 from lockgate.merging.shape import Shape, shape_of
-from lockgate.merging.source_keys import deduplicated, refuse_duplicate_keys, validate_no_null_keys
 from lockgate.merging.strategy import MergeStrategy
-from lockgate.merging.taking import rows_of, with_room
 
 
 @dataclass(frozen=True)
@@ -60,7 +59,7 @@ class StagedMerge:
     removes: Sequence[str] = ()
 
 
-def merge_rows(source: pa.Table, target: Target, engine: Engine, request: MergeRequest) -> MergeResult:
+def merge_rows(source: Source[Rows], target: Target, engine: Engine[Rows], request: MergeRequest) -> MergeResult:
     """Merge the source into the target. Nothing is visible until all of it is."""
     source, nothing = checked_source(source, request)
     if not target.exists() and not request.strategy.actions.creates:
@@ -72,84 +71,77 @@ def merge_rows(source: pa.Table, target: Target, engine: Engine, request: MergeR
         return staged.result
 
 
-def checked_source(source: pa.Table, request: MergeRequest) -> tuple[pa.Table, MergeResult]:
+def checked_source(source: Source[Rows], request: MergeRequest) -> tuple[Source[Rows], MergeResult]:
     """The source with one row a key, and the result of a merge that has not changed anything yet."""
-    given = source.num_rows
-    validate_no_null_keys(source, request.key_columns)
+    given = source.rows
     if request.strategy.actions.deduplicates:
-        source = deduplicated(source, request.key_columns, request.order_by)
+        source = source.deduplicated(request.key_columns, request.order_by)
     else:
-        refuse_duplicate_keys(source, request.key_columns)
-    dropped = given - source.num_rows
+        source = source.checked(request.key_columns)
     return source, MergeResult(
-        request.strategy.value, given, 0, 0, 0, 0, 0, deduplicated=dropped, dry_run=request.dry_run
+        request.strategy.value, given, 0, 0, 0, 0, 0, deduplicated=given - source.rows, dry_run=request.dry_run
     )
 
 
 def stage_merge(
-    source: pa.Table, opened: OpenTarget, engine: Engine, request: MergeRequest, nothing: MergeResult
+    source: Source[Rows], opened: OpenTarget, engine: Engine[Rows], request: MergeRequest, nothing: MergeResult
 ) -> StagedMerge:
     """Find, decide and write. A dry run stops before the first byte."""
-    shape = shape_of(opened, source.schema, request.partition_by)
+    shape = shape_of(opened, source.schema, request.partition_by, engine.read_footers)
     if not shape.files and not request.strategy.actions.creates:
         return StagedMerge(nothing)
     require_keys(shape.schema, "target", request.key_columns)
     schema = agree(source.schema, shape.schema, mode=request.schema) if shape.files else shape.schema
-    rows = SourceRows(with_room(fit(source, schema)).combine_chunks(), request.key_columns, shape.partition_columns)
-    candidates = _candidates(shape.files, rows)
+    rows = source.fitted(schema, request.key_columns, shape.partition_columns)
+    candidates = _candidates(shape.files, rows.key_bounds())
     found = engine.find(candidates, rows, request.strategy, compare=request.skip_unchanged)
     decision = decide(request.strategy, shape.files, found, rows, allow_partition_moves=request.allow_partition_moves)
     result = replace(nothing, engine=engine.name)
     if request.dry_run:
         return StagedMerge(_planned(result, decision, shape, request))
-    rewritten, added = _stage(opened, engine, decision, rows, shape, schema, request)
+    with ThreadPoolExecutor(1) as beside:
+        adding = None
+        if decision.added or not (shape.files or shape.partition_columns):
+            adding = beside.submit(engine.add, found, rows, shape.new_files(schema, opened.staging(), request))
+        rewritten = _rewrite(opened, engine, decision, rows, shape, schema, request)
+        added = adding.result() if adding else []
     return StagedMerge(
         _done(result, decision, shape, rewritten, added, request),
-        moves={r.file.name: r.staged for r, _ in rewritten} | {a.name: a.written.path for a in added},
+        moves={r.file.name: w.path for r, w in rewritten} | {a.name: a.written.path for a in added},
         removes=[f.name for f in decision.removed],
     )
 
 
-def _candidates(files: Sequence[DataFile], source: SourceRows) -> list[DataFile]:
+def _candidates(files: Sequence[DataFile], bounds: KeyBounds) -> list[DataFile]:
     """The files that may hold a source key, each with the row groups that may."""
-    ranges = KeyRanges(source.keys)
     found = []
     for file in files:
-        groups = ranges.candidate_row_groups(file.footer, file.path, file.partition)
+        groups = bounds.candidate_row_groups(file.footer, file.path, file.partition)
         if groups:
             found.append(replace(file, row_groups=groups))
     return found
 
 
-def _stage(
+def _rewrite(
     opened: OpenTarget,
-    engine: Engine,
+    engine: Engine[Rows],
     decision: Decision,
-    source: SourceRows,
+    source: Rows,
     shape: Shape,
     schema: pa.Schema,
     request: MergeRequest,
-) -> tuple[list[tuple[Rewrite, Written]], list[Added]]:
+) -> list[tuple[Rewrite, Written]]:
     jobs = [
         Rewrite(
             file=change.file,
-            staged=opened.staging() / f"old-{number:05d}.parquet",
-            rows=change.rows,
-            source_rows=change.source_rows,
-            dropped=change.dropped,
+            matches=change.matches,
             keep_others=change.keep_others,
-            kept=change.kept,
+            staged=opened.staging() / f"old-{number:05d}.parquet",
             schema=shape.needed_schema(change.file, schema),
         )
         for number, change in enumerate(decision.changes)
     ]
-    fresh = rows_of(source.table, decision.added_rows)
-    with ThreadPoolExecutor(1) as beside:
-        adding = None
-        if fresh.num_rows or not (shape.files or shape.partition_columns):
-            adding = beside.submit(engine.add, fresh, shape.new_files(schema, opened.staging(), request))
-        written = engine.rewrite(jobs, source) if jobs else []
-        added = adding.result() if adding else []
+    written = engine.rewrite(jobs, source) if jobs else []
     for job, file in zip(jobs, written, strict=True):
         if file.rows != job.rows_after:
             raise DatasetMergeError(
@@ -159,7 +151,7 @@ def _stage(
                 files=(job.file.path,),
                 hint="please report this; another engine may do the merge",
             )
-    return list(zip(jobs, written, strict=True)), added
+    return list(zip(jobs, written, strict=True))
 
 
 def _done(

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from lockgate.merging.footers import read_footers
 from lockgate.merging.strategy import MergeStrategy
@@ -35,53 +35,47 @@ class DataFile:
         return read_footers([self.path])[0]
 
 
-@dataclass(frozen=True, slots=True)
-class SourceRows:
-    """The source made ready: columns and types of the dataset, keys checked, one row a key."""
-
-    table: pa.Table  # all columns of the dataset, partition columns included
-    key_columns: tuple[str, ...]
-    partition_columns: tuple[str, ...] = ()
+class FileMatches(Protocol):
+    """The rows of one file whose key is in the source. The engine that found them knows which they are."""
 
     @property
-    def keys(self) -> pa.Table:
-        return self.table.select(list(self.key_columns))
+    def file(self) -> DataFile: ...
 
+    @property
+    def count(self) -> int: ...
 
-@dataclass(frozen=True, slots=True)
-class Matches:
-    """Rows of one file whose key is in the source: row number in the file, in order, and row number in the source."""
+    @property
+    def moving(self) -> int:
+        """How many of them have a source row that belongs to another partition."""
 
-    file: DataFile
-    rows: pa.Array  # int64, ascending
-    source_rows: pa.Array  # int64
-    changed: pa.Array | None = None  # bool: whether the rows differ; None where it was not asked
+    @property
+    def replaced(self) -> int:
+        """How many of the others are to be replaced: all of them, or those that differ where that was asked."""
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
     """What an engine found for a strategy: the matched rows it replaces, and the source rows that are new to it."""
 
-    matches: Sequence[Matches] = ()  # may be left out where the strategy keeps matched rows as they are
-    new_rows: pa.Array | None = None  # int64, ascending; None where the strategy ignores new rows
+    matches: Sequence[FileMatches] = ()  # may be left out where the strategy keeps matched rows as they are
+    new: int = 0  # zero where the strategy ignores new rows
+    new_rows: Any = None  # which they are, in the engine's own terms
 
 
 @dataclass(frozen=True, slots=True)
 class FileChange:
-    """What happens to one file that is written again. Row numbers are ascending, int64."""
+    """What happens to one file that is written again."""
 
     file: DataFile
-    rows: pa.Array  # row numbers to replace
-    source_rows: pa.Array  # by these rows of the source
-    dropped: pa.Array  # row numbers to leave out
-    keep_others: bool = True  # False: only replaced rows stay (full_merge)
-    kept: pa.Array | None = None  # rows that stay as they are though `keep_others` is False
+    matches: FileMatches | None  # None: no row of it is in the source
+    keep_others: bool = True  # False: only matched rows stay (full_merge)
 
     @property
     def rows_after(self) -> int:
+        moving = self.matches.moving if self.matches else 0
         if self.keep_others:
-            return self.file.rows - len(self.dropped)
-        return len(self.rows) + (len(self.kept) if self.kept is not None else 0)
+            return self.file.rows - moving
+        return self.matches.count - moving if self.matches else 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,19 +118,63 @@ class Added:
     written: Written
 
 
-class Engine(Protocol):
+class KeyBounds(Protocol):
+    """What is known of the source's keys without looking each of them up."""
+
+    def candidate_row_groups(
+        self, footer: pq.FileMetaData, path: str, partition: Mapping[str, Any]
+    ) -> tuple[int, ...]: ...
+
+
+class FittedRows(Protocol):
+    """The source made ready: columns and types of the dataset, keys checked, one row a key."""
+
+    def key_bounds(self) -> KeyBounds: ...
+
+    def shown_moves(self, matches: Sequence[FileMatches], most: int) -> list[str]:
+        """A few of the rows that would change their partition, as a message names them."""
+
+
+Rows = TypeVar("Rows", bound=FittedRows)
+RowsTaken = TypeVar("RowsTaken", bound=FittedRows, contravariant=True)
+RowsGiven = TypeVar("RowsGiven", bound=FittedRows, covariant=True)
+
+
+class Source(Protocol[RowsGiven]):
+    """The rows of a merge as they were given."""
+
+    @property
+    def schema(self) -> pa.Schema: ...
+
+    @property
+    def rows(self) -> int: ...
+
+    def checked(self, key_columns: tuple[str, ...]) -> Source[RowsGiven]:
+        """The same; refused where a key is NULL or is there twice."""
+
+    def deduplicated(self, key_columns: tuple[str, ...], order_by: Sequence[str]) -> Source[RowsGiven]:
+        """One row a key; refused where a key is NULL."""
+
+    def fitted(
+        self, schema: pa.Schema, key_columns: tuple[str, ...], partition_columns: tuple[str, ...]
+    ) -> RowsGiven: ...
+
+
+class Engine(Protocol[RowsTaken]):
     """Finds rows by key and writes files. It never makes anything visible."""
 
     name: str
 
-    def find(self, files: Sequence[DataFile], source: SourceRows, strategy: MergeStrategy, *, compare: bool) -> Found:
+    def read_footers(self, paths: Sequence[str]) -> list[pq.FileMetaData]: ...
+
+    def find(self, files: Sequence[DataFile], source: RowsTaken, strategy: MergeStrategy, *, compare: bool) -> Found:
         """Which rows of these files have a key of the source, and which source rows have none there."""
 
-    def rewrite(self, jobs: Sequence[Rewrite], source: SourceRows) -> list[Written]:
+    def rewrite(self, jobs: Sequence[Rewrite], source: RowsTaken) -> list[Written]:
         """Stage these files again, each with its layout kept, in the order of the jobs."""
 
-    def add(self, rows: pa.Table | pa.RecordBatchReader, new: NewFiles) -> list[Added]:
-        """Stage these rows as new files."""
+    def add(self, found: Found, source: RowsTaken, new: NewFiles) -> list[Added]:
+        """Stage as new files the source rows that are new, and those that leave their partition."""
 
 
 class OpenTarget(Protocol):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -82,7 +82,12 @@ def _holds(own: pa.Field, wanted: pa.Field) -> bool:
     return bool(own.type == wanted.type) and (own.nullable or not wanted.nullable)
 
 
-def shape_of(opened: OpenTarget, source: pa.Schema, partition_by: Sequence[str] | None) -> Shape:
+def shape_of(
+    opened: OpenTarget,
+    source: pa.Schema,
+    partition_by: Sequence[str] | None,
+    read: Callable[[Sequence[str]], list[pq.FileMetaData]] = read_footers,
+) -> Shape:
     """Read every footer and every folder name. A dataset that is not there yet takes the shape of the source."""
     names = opened.files()
     if not names:
@@ -96,10 +101,10 @@ def shape_of(opened: OpenTarget, source: pa.Schema, partition_by: Sequence[str] 
             in_place="nothing was written",
             hint="leave partition_by out, or name the same columns in the same order",
         )
-    read = _Footers()
-    while len(read.files) < len(paths):
-        read.take(paths[len(read.files) :][: read.at_once])
-    kinds = read.kinds
+    footers = _Footers(read)
+    while len(footers.files) < len(paths):
+        footers.take(paths[len(footers.files) :][: footers.at_once])
+    kinds = footers.kinds
     schema = _unified(kinds)
     inside = set(schema.names)
     for column in columns:
@@ -109,7 +114,7 @@ def shape_of(opened: OpenTarget, source: pa.Schema, partition_by: Sequence[str] 
     known: dict[tuple[str, str | None], Any] = {}
     files: list[DataFile] = []
     folders: dict[tuple[Any, ...], str] = {}
-    for name, path, found, text in zip(names, paths, read.files, texts, strict=True):
+    for name, path, found, text in zip(names, paths, footers.files, texts, strict=True):
         partition = {}
         for column, value in text.items():
             if (column, value) not in known:
@@ -164,14 +169,15 @@ def partition_columns(names: Sequence[str]) -> tuple[tuple[str, ...], list[dict[
 class _Footers:
     """What is kept of the footers: all of them would take more memory than the rows of some datasets."""
 
-    def __init__(self) -> None:
+    def __init__(self, read: Callable[[Sequence[str]], list[pq.FileMetaData]]) -> None:
+        self._read = read
         self.kinds: list[tuple[pq.ParquetSchema, pa.Schema, str]] = []  # most datasets have one
         self.files: list[tuple[int, pq.ParquetSchema, pq.FileMetaData | None]] = []
         self.at_once = 32  # until it is known how large they are
         self._room = _KEPT_FOOTER_BYTES
 
     def take(self, paths: Sequence[str]) -> None:
-        footers = read_footers(paths)
+        footers = self._read(paths)
         largest = max(footer.serialized_size for footer in footers)
         self.at_once = max(_FOOTER_BYTES_AT_ONCE // largest, 8)
         for path, footer in zip(paths, footers, strict=True):
