@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -25,7 +26,9 @@ _SHOWN_FILES = 20
 @click.option(
     "--key", required=True, multiple=True, metavar="COLUMN", help="A key column; repeat it, or put commas between."
 )
-@click.option("--engine", default="auto", show_default=True, metavar="[auto|arrow|duckdb]", help="What does the work.")
+@click.option(
+    "--engine", default="auto", show_default=True, metavar="[auto|arrow|duckdb|spark]", help="What does the work."
+)
 @click.option(
     "--order-by", multiple=True, metavar="ORDER", help='For deduplicate: "updated_at DESC"; the first row stays.'
 )
@@ -73,20 +76,37 @@ def merge(
 
         from lockgate.datasets import entry
 
-        result = entry.merge(
-            source,
-            target,
-            strategy=wanted,
-            key_columns=keys,
-            order_by=order_by or None,
-            partition_by=partitions or None,
-            **{name: value for name, value in options.items() if value is not None},
-        )
+        with ExitStack() as stack:
+            if options["engine"] == "spark":
+                options["spark"] = stack.enter_context(_session(debug))
+            result = entry.merge(
+                source,
+                target,
+                strategy=wanted,
+                key_columns=keys,
+                order_by=order_by or None,
+                partition_by=partitions or None,
+                **{name: value for name, value in options.items() if value is not None},
+            )
     if json:
         print_json(result.to_json())
     else:
         for line in _lines(result, target, keys, log.choice):
             click.echo(line)
+
+
+@contextmanager
+def _session(debug: bool) -> Iterator[Any]:
+    """The profile's Spark, as `lockgate run` would start or reach it."""
+    from lockgate.config import load_project
+    from lockgate.running.session import open_session
+
+    project = load_project()
+    session = open_session(project.profile.spark, name="lockgate merge", scratch=project.state, debug=debug)
+    try:
+        yield session
+    finally:
+        session.stop()
 
 
 def _lines(result: MergeResult, target: str, keys: Sequence[str], choice: str) -> list[str]:

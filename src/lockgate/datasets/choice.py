@@ -15,23 +15,20 @@ from lockgate.storage.local import LocalStorage
 
 log = logging.getLogger("lockgate.merge")
 
-ENGINES = ("auto", "arrow", "duckdb")
+ENGINES = ("auto", "arrow", "duckdb", "spark")
 _SPELLED = {"arrow": "Arrow", "duckdb": "DuckDB"}
 
 
 @contextmanager
-def chosen_engine(engine: str, storage: LocalStorage, *, use_merge: bool | None, connection: Any) -> Iterator[Engine[SourceRows]]:
+def chosen_engine(
+    engine: str, storage: LocalStorage, *, use_merge: bool | None, connection: Any
+) -> Iterator[Engine[SourceRows]]:
     """The engine of that name, for the time of the block."""
     if use_merge is not None and not isinstance(use_merge, bool):
         raise ArgumentError(
             f"Invalid use_merge value: {use_merge!r}\nMust be True, False, or None for auto-detect",
             in_place="nothing was written",
         )
-    if engine == "spark":
-        raise ArgumentError(
-            "the Spark engine is not available in this version", hint="use 'auto', 'arrow' or 'duckdb'",
-            in_place="nothing was written",
-        )  # fmt: skip
     if engine not in ENGINES:
         raise ArgumentError(
             f"there is no engine {engine!r}", hint=f"known: {', '.join(ENGINES)}", in_place="nothing was written"

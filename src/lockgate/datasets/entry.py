@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 import uuid
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
 
+from lockgate.datasets.by_spark import is_spark_frame, merge_by_spark
 from lockgate.datasets.choice import chosen_engine
 from lockgate.datasets.filesystems import local_root
 from lockgate.datasets.writing import WriteRequest, write_rows
@@ -21,6 +23,8 @@ from lockgate.merging.table_source import TableSource
 from lockgate.storage.local import LocalStorage
 from lockgate.targets.folder import DEFAULT_LOCK_TIMEOUT
 from lockgate.targets.open_folder import DatasetFolder
+
+log = logging.getLogger("lockgate.merge")
 
 DEFAULT_MAX_ROWS_PER_FILE = 5_000_000
 DEFAULT_ROW_GROUP_SIZE = 500_000
@@ -47,6 +51,7 @@ def merge(
     use_merge: bool | None = None,
     lock_timeout: float = DEFAULT_LOCK_TIMEOUT,
     connection: Any = None,
+    spark: Any = None,
     storage: LocalStorage | None = None,
 ) -> MergeResult:
     """Merge rows by key into the Parquet dataset at `path`: all of it, or nothing.
@@ -88,8 +93,12 @@ def merge(
         shown_root=str(path).rstrip("/") or "/",
     )
     parse_order_by(request.order_by)
+    target = DatasetFolder(root, disk, lock_timeout=lock_timeout)
+    if engine == "spark" or (engine == "auto" and is_spark_frame(source)):
+        if engine == "auto":
+            log.info("auto: the Spark engine, because the source is a Spark DataFrame")
+        return merge_by_spark(source, target, disk, request, spark)
     with chosen_engine(engine, disk, use_merge=use_merge, connection=connection) as chosen:
-        target = DatasetFolder(root, disk, lock_timeout=lock_timeout)
         return merge_rows(TableSource(load_source(source)), target, chosen, request)
 
 

@@ -95,6 +95,18 @@ class DuckDBDatasetIO(_DatasetIO):
         return {"connection": self._connection}
 
 
+class SparkDatasetIO(_DatasetIO):
+    """Parquet datasets by the Spark engine. Without a session, the source's own is used, or the one that is active."""
+
+    _engine = "spark"
+
+    def __init__(self, spark: Any = None) -> None:
+        self._spark = spark
+
+    def _own_options(self) -> dict[str, Any]:
+        return {"spark": self._spark}
+
+
 def _needed(name: str, value: Any) -> Any:
     if value is None:
         raise ArgumentError(f"{name} is missing", in_place="nothing was written")

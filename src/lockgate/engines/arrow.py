@@ -177,7 +177,8 @@ def _together(bunch: Sequence[DataFile], source: SourceRows, at_least: int) -> I
     pieces: list[_Piece] = []
     rows = 0
     for file in bunch:
-        for piece in _pieces(file, source):
+        for base, columns in key_pieces(file, source.key_columns, source.table.schema):
+            piece = _Piece(file, base, columns)
             pieces.append(piece)
             rows += piece.rows
             if rows >= at_least:
@@ -187,17 +188,18 @@ def _together(bunch: Sequence[DataFile], source: SourceRows, at_least: int) -> I
         yield pieces
 
 
-def _pieces(file: DataFile, source: SourceRows) -> Iterator[_Piece]:
+def key_pieces(file: DataFile, key_columns: Sequence[str], schema: pa.Schema) -> Iterator[tuple[int, list[pa.Array]]]:
+    """The key columns of each row group that may hold a source key, with the number of its first row."""
     with reading(file), open_file(file.path, FileLayout.of(file.footer, file.path)) as opened:
         present = set(opened.schema_arrow.names)
-        inside = [k for k in source.key_columns if k in present and k not in file.partition]
+        inside = [k for k in key_columns if k in present and k not in file.partition]
         base = 0
         wanted = set(range(opened.num_row_groups) if file.row_groups is None else file.row_groups)
         for number in range(opened.num_row_groups):
             size = opened.metadata.row_group(number).num_rows
             if number in wanted and size:
                 table = opened.read_row_group(number, columns=inside, use_threads=False) if inside else None
-                yield _Piece(file, base, [_key(k, file, table, size, source.table.schema) for k in source.key_columns])
+                yield base, [_key(k, file, table, size, schema) for k in key_columns]
             base += size
 
 

@@ -11,7 +11,6 @@ import struct
 from typing import Any
 
 import pyarrow as pa
-import xxhash
 
 from lockgate.merging.bounds import FileColumn
 
@@ -32,6 +31,8 @@ class BloomFilter:
 
     def might_contain(self, value: bytes) -> bool:
         """Whether a value, plain-encoded, may be in the column chunk; False is certain."""
+        import xxhash  # here, so that workers of Spark need not have it
+
         hashed = xxhash.xxh64_intdigest(value)
         block = ((hashed >> 32) * self._blocks) >> 32
         key = hashed & 0xFFFFFFFF

@@ -63,9 +63,9 @@ def _opened(source: Any) -> pa.RecordBatchReader:
         return source.scanner().to_reader()
     if isinstance(source, str | os.PathLike):
         return open_path(source)
-    if _comes_from("pyspark", source) and hasattr(source, "toArrow"):
+    if comes_from("pyspark", source) and hasattr(source, "toArrow"):
         return _collected(source, source.toArrow).to_reader()
-    if _comes_from("pandas", source) and hasattr(source, "columns"):
+    if comes_from("pandas", source) and hasattr(source, "columns"):
         return _collected(source, lambda: _from_pandas(source)).to_reader()
     if hasattr(source, "__arrow_c_stream__"):
         return _streamed(source)
@@ -107,7 +107,7 @@ def _unreadable(source: Any, error: Exception) -> SourceError:
     )
 
 
-def _comes_from(package: str, source: Any) -> bool:
+def comes_from(package: str, source: Any) -> bool:
     """Told by the name of its module, so that a package nobody uses is not imported."""
     return any(cls.__module__.split(".")[0] == package for cls in type(source).__mro__)
 

@@ -48,11 +48,15 @@ def refuse_duplicate_keys(table: pa.Table, key_columns: str | Sequence[str]) -> 
     index = _index(table, keys)
     if index.is_unique:
         return
-    surplus = table.num_rows - index.distinct
-    rows = index.duplicated_rows(_NAMED)
-    raise DuplicateKeyError(
-        f"{surplus} of {table.num_rows} source rows repeat{'s' if surplus == 1 else ''} a key: "
-        f"{'; '.join(_shown_values(table, keys, rows))}",
+    examples = table.select(keys).take(index.duplicated_rows(_NAMED))
+    raise duplicate_keys(examples, keys, table.num_rows - index.distinct, table.num_rows)
+
+
+def duplicate_keys(examples: pa.Table, keys: Sequence[str], surplus: int, rows: int) -> DuplicateKeyError:
+    """The error about so many rows too many; `examples` has a few of the keys."""
+    return DuplicateKeyError(
+        f"{surplus} of {rows} source rows repeat{'s' if surplus == 1 else ''} a key: "
+        f"{'; '.join(_shown_values(examples, keys, range(examples.num_rows)))}",
         hint="leave one row a key, or use strategy='deduplicate' with order_by to say which row stays",
         in_place=_IN_PLACE,
     )

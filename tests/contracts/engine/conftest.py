@@ -22,7 +22,10 @@ IMPLEMENTATIONS: dict[str, Mapping[str, Any]] = {
     "duckdb-merge": {"engine": "duckdb", "use_merge": True},
     "duckdb-union": {"engine": "duckdb", "use_merge": False},
 }
-if OLDER_DUCKDB:
+SPARK = "spark"
+if not OLDER_DUCKDB:
+    IMPLEMENTATIONS[SPARK] = {"engine": "spark"}
+else:
     IMPLEMENTATIONS = {"duckdb-detected": {"engine": "duckdb", "use_merge": None}}
 
 
@@ -42,6 +45,8 @@ def connection() -> Iterator[Any]:
 
 @pytest.fixture(params=IMPLEMENTATIONS)
 def implementation(request: pytest.FixtureRequest, connection: Any) -> Mapping[str, Any]:
+    if request.param == SPARK:
+        return {**IMPLEMENTATIONS[SPARK], "spark": request.getfixturevalue("spark")}
     return {**IMPLEMENTATIONS[request.param], "connection": connection}
 
 
@@ -59,3 +64,20 @@ def dataset(root: Path, implementation: Mapping[str, Any]) -> Iterator[Dataset]:
     yield Dataset(root, implementation)
     hidden = {p.name for p in root.rglob(".*")} if root.exists() else set()
     assert hidden <= {".lockgate_lock"}, "staging or a journal was left"
+
+
+# On Spark a merge of two rows takes a second or two. The tests of what a merge means run there one case each, the others
+# and all other cases in the long run.
+_MEANING = ("strategies", "source_keys", "target_keys", "partitions", "deduplicate", "skip_unchanged")
+
+
+@pytest.hookimpl(tryfirst=True)  # before those marked slow are left out
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    seen = set()
+    for item in items:
+        parameters = getattr(getattr(item, "callspec", None), "params", {})
+        if parameters.get("implementation") == SPARK:
+            test = (item.path, getattr(item, "originalname", item.name))
+            if test in seen or item.path.stem.removeprefix("test_") not in _MEANING:
+                item.add_marker(pytest.mark.slow)
+            seen.add(test)

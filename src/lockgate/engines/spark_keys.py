@@ -1,0 +1,126 @@
+"""Keys as Spark joins them: each as one of a few Spark types that have the values of the dataset's type, no more and
+no less, so that two keys are equal for Spark where they are equal for every other engine."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lockgate.merging.key_index import comparable
+
+
+def spark_type(kind: pa.DataType) -> str:
+    """The type that a key of this type has in a join, as Spark spells it.
+
+    >>> spark_type(pa.int16()), spark_type(pa.timestamp("ns")), spark_type(pa.decimal128(9, 2))
+    ('bigint', 'bigint', 'decimal(9,2)')
+    """
+    kind = _plain(kind)
+    if pa.types.is_boolean(kind):
+        return "boolean"
+    if pa.types.is_uint64(kind):
+        return "decimal(20,0)"
+    if pa.types.is_floating(kind):
+        return "double"
+    if pa.types.is_decimal(kind):
+        return f"decimal({kind.precision},{kind.scale})" if _fits_spark(kind) else "string"
+    if _is_text(kind):
+        return "string"
+    if _is_bytes(kind):
+        return "binary"
+    return "bigint"  # whole numbers, and dates and times as such
+
+
+def encoded(column: pa.ChunkedArray | pa.Array) -> pa.Array:
+    """Key values, of the dataset's type, as that type.
+
+    >>> encoded(pa.array([True])).type, encoded(pa.array([1], pa.timestamp("us"))).to_pylist()
+    (DataType(bool), [1])
+    """
+    array = comparable(column)
+    kind = array.type
+    if pa.types.is_null(kind):
+        return array.cast(pa.int64())
+    if pa.types.is_boolean(kind):
+        return array
+    if pa.types.is_uint64(kind):
+        return array.cast(pa.decimal128(20, 0))
+    if pa.types.is_floating(kind):
+        return array.cast(pa.float64())
+    if pa.types.is_decimal(kind):
+        return array.cast(pa.decimal128(kind.precision, kind.scale) if _fits_spark(kind) else pa.string())
+    if _is_text(kind):
+        return array.cast(pa.string())
+    if _is_bytes(kind):
+        return array.cast(pa.binary())
+    if pa.types.is_temporal(kind) and kind.bit_width == 32:
+        return array.cast(pa.int32()).cast(pa.int64())
+    return array.cast(pa.int64())
+
+
+def is_joined_as_it_is(given: pa.DataType, wanted: pa.DataType) -> bool:
+    """Whether Spark's own cast makes the join's type of a source column, with no value that could be lost."""
+    given, wanted = _plain(given), _plain(wanted)
+    if pa.types.is_signed_integer(given) and pa.types.is_signed_integer(wanted):
+        return bool(given.bit_width <= wanted.bit_width)
+    if pa.types.is_decimal(given):
+        return bool(given == wanted) and _fits_spark(given)
+    if pa.types.is_floating(given):
+        return bool(given == wanted)
+    return any(same(given) and same(wanted) for same in (pa.types.is_boolean, _is_text, _is_bytes))
+
+
+def _plain(kind: pa.DataType) -> pa.DataType:
+    if isinstance(kind, pa.BaseExtensionType):
+        return _plain(kind.storage_type)
+    return _plain(kind.value_type) if pa.types.is_dictionary(kind) else kind
+
+
+def _fits_spark(kind: pa.DataType) -> bool:
+    return bool(kind.precision <= 38 and 0 <= kind.scale <= kind.precision)
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
+
+
+def _is_bytes(kind: pa.DataType) -> bool:
+    return bool(
+        pa.types.is_binary(kind)
+        or pa.types.is_large_binary(kind)
+        or pa.types.is_fixed_size_binary(kind)
+        or pa.types.is_binary_view(kind)
+    )
+
+
+def is_carried(kind: pa.DataType) -> bool:
+    """Whether Spark's rows hold every value of this type, and give it back as it was."""
+    kind = _plain(kind)
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        return is_carried(kind.value_type)
+    if pa.types.is_map(kind):
+        return is_carried(kind.key_type) and is_carried(kind.item_type)
+    if pa.types.is_struct(kind):
+        return kind.num_fields > 0 and all(is_carried(kind.field(i).type) for i in range(kind.num_fields))
+    if pa.types.is_timestamp(kind):
+        return bool(kind.unit == "us")
+    if pa.types.is_decimal(kind):
+        return bool(pa.types.is_decimal128(kind)) and _fits_spark(kind)
+    return bool(
+        pa.types.is_signed_integer(kind)
+        or pa.types.is_boolean(kind)
+        or pa.types.is_float32(kind)
+        or pa.types.is_float64(kind)
+        or pa.types.is_date32(kind)
+        or (_is_text(kind) and not pa.types.is_string_view(kind))
+        or pa.types.is_binary(kind)
+        or pa.types.is_large_binary(kind)
+    )
+
+
+def least_and_greatest(keys: pa.Table) -> pa.Table:
+    """The bounds of each column, as a table of two rows."""
+    bounds = [pc.min_max(comparable(keys.column(i))) for i in range(keys.num_columns)]
+    return pa.table(
+        [pa.array([b["min"].as_py(), b["max"].as_py()], b["min"].type) for b in bounds], names=keys.column_names
+    )
