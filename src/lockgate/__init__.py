@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     __version__: str
     from lockgate.datasets.entry import merge, write_dataset
     from lockgate.datasets.file_manager import IncrementalFileManager
-    from lockgate.datasets.io import DuckDBDatasetIO, PyArrowDatasetIO
+    from lockgate.datasets.io import DuckDBDatasetIO, PyArrowDatasetIO, SparkDatasetIO
     from lockgate.engines.path_validator import PathValidator
     from lockgate.merging.counts import MergeStats, compute_merge_stats
     from lockgate.merging.footers import ParquetFileMetadata, ParquetMetadataAnalyzer
@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     from lockgate.merging.schema import validate_keys_and_schema
     from lockgate.merging.source_keys import validate_no_null_keys, validate_partition_column_immutability
     from lockgate.merging.strategy import MergeStrategy
+    from lockgate.running.data_source import register
     from lockgate.running.entry import run
     from lockgate.running.result import RunResult
     from lockgate.targets.folder import RecoveryReport, recover
@@ -69,6 +70,7 @@ _HOME = {
     "write_dataset": "lockgate.datasets.entry",
     "IncrementalFileManager": "lockgate.datasets.file_manager",
     "DuckDBDatasetIO": "lockgate.datasets.io",
+    "SparkDatasetIO": "lockgate.datasets.io",
     "PyArrowDatasetIO": "lockgate.datasets.io",
     "PathValidator": "lockgate.engines.path_validator",
     "MergeStats": "lockgate.merging.counts",
@@ -90,6 +92,7 @@ _HOME = {
     "validate_no_null_keys": "lockgate.merging.source_keys",
     "validate_partition_column_immutability": "lockgate.merging.source_keys",
     "MergeStrategy": "lockgate.merging.strategy",
+    "register": "lockgate.running.data_source",
     "run": "lockgate.running.entry",
     "RunResult": "lockgate.running.result",
     "recover": "lockgate.targets.folder",
@@ -134,6 +137,7 @@ __all__ = [
     "RunResult",
     "SchemaMismatchError",
     "SourceError",
+    "SparkDatasetIO",
     "SparkUnavailable",
     "StageError",
     "StateError",
@@ -150,6 +154,7 @@ __all__ = [
     "parse_hive_partition_path",
     "plan_incremental_rewrite",
     "recover",
+    "register",
     "run",
     "validate_keys_and_schema",
     "validate_no_null_keys",

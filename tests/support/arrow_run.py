@@ -3,6 +3,7 @@ product's own, and a run takes milliseconds, so that it can be killed at every s
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -72,8 +73,15 @@ def arrow_run(
     )
 
 
-def export(destination: str, kind: str, mode: str = "REPLACE", **options: Any) -> ExportStep:
-    return ExportStep(sql_query="", destination_uri=destination, connector_type=kind, mode=mode, options=options)
+def export(destination: str, kind: str, mode: str = "REPLACE", keys: Sequence[str] = (), **options: Any) -> ExportStep:
+    return ExportStep(
+        sql_query="",
+        destination_uri=destination,
+        connector_type=kind,
+        mode=mode,
+        upsert_keys=list(keys),
+        options=options,
+    )
 
 
 def snapshot(folder: Path) -> dict[str, bytes]:

@@ -28,7 +28,12 @@ _POLL = 0.05
 # The servers live in another time zone than the tests, and their Python has no lockgate: a cluster's machines need
 # neither our zone nor our package.
 _ZONE = "Pacific/Auckland"
-_WITHOUT_LOCKGATE = 'import sys\n\nsys.modules["lockgate"] = None\n'
+_WITHOUT_LOCKGATE = """import sys
+from pathlib import Path
+
+sys.path[:] = [p for p in sys.path if not (Path(p) / "lockgate" / "__init__.py").is_file()]
+sys.meta_path[:] = [finder for finder in sys.meta_path if "editable" not in repr(finder)]
+"""
 
 
 @dataclass
@@ -89,7 +94,7 @@ def standalone_cluster(folder: Path, *, workers: int = 2) -> Iterator[Cluster]:
 
 
 @contextmanager
-def connect_server(folder: Path) -> Iterator[str]:
+def connect_server(folder: Path, *, with_lockgate: bool = False) -> Iterator[str]:
     """A Spark Connect server on two local cores; gives its sc:// address."""
     conf = {
         "spark.connect.grpc.binding.address": LOOPBACK,
@@ -101,13 +106,15 @@ def connect_server(folder: Path) -> Iterator[str]:
     }
     arguments = ["--class", "org.apache.spark.sql.connect.service.SparkConnectServer", "--master", "local[2]"]
     arguments += [word for key, value in conf.items() for word in ("--conf", f"{key}={value}")]
-    with _server(folder, "connect", "spark-submit", arguments) as server:
+    with _server(folder, "connect", "spark-submit", arguments, with_lockgate=with_lockgate) as server:
         port = server.wait_for(r"Spark Connect server started at: \S*?:(\d+)")[1]
         yield f"sc://{LOOPBACK}:{port}"
 
 
 @contextmanager
-def _server(folder: Path, name: str, program: str, arguments: list[str]) -> Iterator[Server]:
+def _server(
+    folder: Path, name: str, program: str, arguments: list[str], *, with_lockgate: bool = False
+) -> Iterator[Server]:
     log = folder / f"{name}.log"
     with log.open("wb") as output:
         process = subprocess.Popen(
@@ -116,7 +123,7 @@ def _server(folder: Path, name: str, program: str, arguments: list[str]) -> Iter
             stdout=output,
             stderr=subprocess.STDOUT,
             cwd=folder,
-            env=_environment(folder),
+            env=_environment(folder, with_lockgate),
             start_new_session=True,
         )
     server = Server(process, log)
@@ -126,10 +133,10 @@ def _server(folder: Path, name: str, program: str, arguments: list[str]) -> Iter
         server.stop()
 
 
-def _environment(folder: Path) -> dict[str, str]:
+def _environment(folder: Path, with_lockgate: bool) -> dict[str, str]:
     python = folder / "python"
     python.mkdir(exist_ok=True)
-    (python / "sitecustomize.py").write_text(_WITHOUT_LOCKGATE)
+    (python / "sitecustomize.py").write_text("" if with_lockgate else _WITHOUT_LOCKGATE)
     ours = {name: value for name, value in os.environ.items() if not name.startswith(("SPARK_", "PYSPARK_"))}
     return {
         **ours,

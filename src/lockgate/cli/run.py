@@ -14,10 +14,11 @@ import click
 from lockgate.cli.console import DEBUG, JSON, PIPELINE, PROFILE, VAR, errors_shown, print_json, variables
 from lockgate.config import load_project
 from lockgate.errors import ConfigError, RunError
+from lockgate.modes import KEYED_MODES
 
 if TYPE_CHECKING:
     from lockgate.running.pipeline import PipelineRun
-    from lockgate.running.result import RunResult
+    from lockgate.running.result import ExportResult, RunResult
 
 
 @click.command()
@@ -90,10 +91,19 @@ def _execute(ready: PipelineRun) -> RunResult:
 def summary(result: RunResult) -> None:
     """What was published, one line an export."""
     for export in result.exports:
-        place = os.path.relpath(export.paths[0]) if len(export.paths) == 1 else export.destination
-        files = "" if len(export.paths) < 2 else f" in {len(export.paths)} files"
-        click.echo(f"{export.type} {export.mode} {place}: {export.inserted or 0:,} rows{files}")
+        click.echo(f"{export.type} {export.mode} {_merged(export) if export.mode in KEYED_MODES else _written(export)}")
     click.echo(f"run {result.run}: {result.status}")
+
+
+def _written(export: ExportResult) -> str:
+    place = os.path.relpath(export.paths[0]) if len(export.paths) == 1 else export.destination
+    files = "" if len(export.paths) < 2 else f" in {len(export.paths)} files"
+    return f"{place}: {export.inserted or 0:,} rows{files}"
+
+
+def _merged(export: ExportResult) -> str:
+    files = ", ".join(f"{what} {count:,}" for what, count in export.files.items())
+    return f"{export.destination}: rows {export.changes}; files {files}; by {export.engine}"
 
 
 def interrupt(number: int, frame: FrameType | None) -> None:

@@ -6,40 +6,45 @@ from pathlib import Path
 
 from lockgate.destinations.parquet_file import ParquetFileDestination
 from lockgate.destinations.parquet_folder import ParquetFolderDestination
+from lockgate.destinations.parquet_keyed import ParquetKeyedDestination
 from lockgate.destinations.protocol import Complaint, Destination, ExportRequest, Layout, Outcome, Prepared, StagedRows
+from lockgate.modes import KEYED_MODES
 from lockgate.storage.local import LocalStorage
 from lockgate.storage.staging import StagingArea
 
 
 class ParquetDestination:
-    """Hands each request to the file or the folder form, by the path it names."""
+    """Hands each request to one of three forms, by the path and the mode that it names."""
 
     type = "PARQUET"
 
     def __init__(self) -> None:
         self._file: Destination = ParquetFileDestination()
         self._folder: Destination = ParquetFolderDestination()
+        self._keyed: Destination = ParquetKeyedDestination()
 
-    def _form(self, destination: str) -> Destination:
-        return self._file if destination.lower().endswith(".parquet") else self._folder
+    def _form(self, asked: ExportRequest | Prepared) -> Destination:
+        if asked.destination.lower().endswith(".parquet"):
+            return self._file
+        return self._keyed if asked.mode in KEYED_MODES else self._folder
 
     def problems(self, request: ExportRequest) -> list[Complaint]:
-        return self._form(request.destination).problems(request)
+        return self._form(request).problems(request)
 
     def layout(self, request: ExportRequest) -> Layout:
-        return self._form(request.destination).layout(request)
+        return self._form(request).layout(request)
 
     def staging_place(self, request: ExportRequest) -> Path:
-        return self._form(request.destination).staging_place(request)
+        return self._form(request).staging_place(request)
 
     def stage(self, request: ExportRequest, area: StagingArea, rows: StagedRows) -> Prepared:
-        return self._form(request.destination).stage(request, area, rows)
+        return self._form(request).stage(request, area, rows)
 
     def publish(self, prepared: Prepared, storage: LocalStorage) -> Outcome:
-        return self._form(prepared.destination).publish(prepared, storage)
+        return self._form(prepared).publish(prepared, storage)
 
     def is_decided(self, prepared: Prepared) -> bool:
-        return self._form(prepared.destination).is_decided(prepared)
+        return self._form(prepared).is_decided(prepared)
 
     def discard(self, prepared: Prepared, storage: LocalStorage) -> None:
-        self._form(prepared.destination).discard(prepared, storage)
+        self._form(prepared).discard(prepared, storage)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
-from lockgate.destinations.options import Option, local_path, option_problems, path_problems
-from lockgate.destinations.parquet_file import COMPRESSION
+from lockgate.destinations.folder_problems import FOLDER_OPTIONS, MERGE_OPTIONS, folder_problems
+from lockgate.destinations.folder_staging import discard_staged_folder, is_pending, refuse_bad_place, require_staged
+from lockgate.destinations.options import local_path
 from lockgate.destinations.parquet_shape import refuse_other_shape
 from lockgate.destinations.protocol import (
     DEFAULT_MAX_ROWS_PER_FILE,
@@ -16,46 +18,32 @@ from lockgate.destinations.protocol import (
     Prepared,
     StagedRows,
 )
-from lockgate.errors import JournalError, PublishError, StageError
 from lockgate.modes import KEYED_MODES
 from lockgate.storage.local import LocalStorage
 from lockgate.storage.staging import StagingArea
-from lockgate.targets.folder import FolderTarget, is_hidden
+from lockgate.targets.folder import FolderTarget
 from lockgate.targets.journal import Change
-from lockgate.targets.journal import read as read_journal
 
 
 class ParquetFolderDestination:
+    """REPLACE and APPEND. The keyed modes are in `parquet_keyed`."""
+
     type = "PARQUET"
-    options = {
-        "compression": COMPRESSION,
-        "partition_by": Option(list),
-        "max_rows_per_file": Option(int, positive=True),
-    }
+    options = FOLDER_OPTIONS
 
     def problems(self, request: ExportRequest) -> list[Complaint]:
-        found = option_problems(request, self.options) + path_problems(request)
-        columns = request.options.get("partition_by", [])
-        if isinstance(columns, list) and not all(isinstance(c, str) and c for c in columns):
-            found.append(Complaint("options", "bad-option", "option 'partition_by' must be a list of column names"))
-        dotted = [c for c in columns if isinstance(c, str) and c.startswith(".")] if isinstance(columns, list) else []
-        if dotted:
-            message = f"a folder for the partition column {dotted[0]} would be hidden from every reader"
-            found.append(Complaint("options", "bad-option", message, "rename the column"))
-        if not path_problems(request) and local_path(request).resolve() in (
-            request.project.resolve(),
-            *request.project.resolve().parents,
-        ):
-            message = f"{request.destination!r} holds the project itself; a folder of data is a folder of its own"
-            found.append(Complaint("destination", "bad-path", message, "name a folder inside the project"))
-        if request.mode in KEYED_MODES:
-            message = f"MODE {request.mode} on a Parquet folder is not available in this version"
-            found.append(Complaint("mode", "mode-unavailable", message, "REPLACE and APPEND are"))
-        hidden = [part for part in Path(request.destination).parts if is_hidden(part) and part not in (".", "..")]
-        if hidden:
-            message = f"{request.destination!r} has the hidden part {hidden[-1]!r}, which readers do not take for data"
-            found.append(Complaint("destination", "bad-path", message, "use a name without a leading _ or ."))
-        return found
+        for_merges = [name for name in request.options if name in MERGE_OPTIONS]
+        others = {name: value for name, value in request.options.items() if name not in for_merges}
+        hint = f"the keyed modes are {', '.join(KEYED_MODES)}"
+        return [
+            *folder_problems(replace(request, options=others), self.options),
+            *(
+                Complaint(
+                    "options", "unknown-option", f"option {name!r} is for merges by key, not for {request.mode}", hint
+                )
+                for name in for_merges
+            ),
+        ]
 
     def layout(self, request: ExportRequest) -> Layout:
         return Layout(
@@ -71,10 +59,7 @@ class ParquetFolderDestination:
         import pyarrow.parquet as pq
 
         root = self.staging_place(request)
-        if area.path.parent != root:
-            raise StageError(f"{area.path} is not inside {root}")
-        FolderTarget(root, area.storage).refuse_delta()
-        read_journal(root)  # a damaged one is found before anything is published
+        refuse_bad_place(area, root)
         if request.mode == "APPEND" and rows.parts:
             refuse_other_shape(root, rows.parts[0], rows.parts[0].relative_to(rows.root))
         moves = []
@@ -102,11 +87,7 @@ class ParquetFolderDestination:
         target = FolderTarget(Path(prepared.instructions["root"]), storage)
         moves = tuple((staged, final) for staged, final in prepared.instructions["moves"])
         with target.locked():  # finishes our own journal too, if we died right after deciding
-            if not Path(prepared.staging).is_dir():
-                raise PublishError(
-                    f"what was staged for {prepared.destination} is gone: {prepared.staging}",
-                    hint="run the pipeline again",
-                )
+            require_staged(prepared)
             before = target.files()
             ours = {final for _, final in moves}
             if all((target.root / staged).exists() for staged, _ in moves):
@@ -125,13 +106,8 @@ class ParquetFolderDestination:
 
     def is_decided(self, prepared: Prepared) -> bool:
         root = Path(prepared.instructions["root"])
-        if not all((root / staged).exists() for staged, _ in prepared.instructions["moves"]):
-            return True
-        try:
-            pending = read_journal(root)
-        except JournalError:  # somebody's damaged journal: ours cannot have been written beside it
-            return False
-        return pending is not None and pending.identity == prepared.instructions["id"]
+        moves = prepared.instructions["moves"]
+        return not all((root / staged).exists() for staged, _ in moves) or is_pending(prepared)
 
     def discard(self, prepared: Prepared, storage: LocalStorage) -> None:
-        StagingArea.reopen(storage, Path(prepared.staging)).discard()
+        discard_staged_folder(prepared, storage)

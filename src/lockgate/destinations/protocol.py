@@ -81,6 +81,7 @@ class Outcome:
     files: Mapping[str, int] = field(default_factory=lambda: {"rewritten": 0, "added": 0, "preserved": 0})
     version: int | None = None
     paths: tuple[str, ...] = ()
+    engine: str | None = None  # what did the merge of a keyed mode; None: Spark wrote all there is
 
 
 class Destination(Protocol):
@@ -113,5 +114,6 @@ class Destination(Protocol):
         ...
 
     def discard(self, prepared: Prepared, storage: LocalStorage) -> None:
-        """Remove what was staged; the destination stays as it is. Fine to call when nothing is left."""
+        """Remove what was staged; the destination stays as it is. Fine to call when nothing is left. A swap that is
+        decided, and so will happen, is finished first."""
         ...

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -21,11 +22,17 @@ def explained(doing: str) -> Iterator[None]:
         if told is not None:
             raise told from error
         raise DatasetMergeError(
-            f"Spark failed at {doing}: {_first_line(str(error))}",
+            f"Spark failed at {doing}: {_reason(str(error))}",
             hint="Spark's own log says more",
         ) from error
 
 
-def _first_line(text: str) -> str:
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return lines[0] if lines else "it gave no reason"
+def _reason(text: str) -> str:
+    """The first line; of an exception in Python, its last."""
+    lines = [line for line in text.splitlines() if line.strip()]
+    if not lines:
+        return "it gave no reason"
+    if "Python worker" not in lines[0]:
+        return lines[0].strip()
+    raised = re.findall(r"^(\w[\w.]*(?:Error|Exception|Exit|Interrupt): .*)$", text, re.MULTILINE)
+    return str(raised[0]) if raised else lines[-1].strip()

@@ -9,8 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from weakref import WeakSet
 
-import lockgate
-
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -27,7 +25,7 @@ def give_package(session: SparkSession) -> None:
 
 @cache
 def _archive() -> Path:
-    root = Path(lockgate.__file__).parent
+    root = Path(__file__).parents[1]
     archive = Path(tempfile.mkdtemp(prefix="lockgate-package-")) / "lockgate.zip"
     with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as out:
         for file in sorted(root.rglob("*")):

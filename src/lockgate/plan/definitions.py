@@ -25,7 +25,7 @@ def collect_definitions(draft: Draft) -> Draft:
             made = versions.get(folded, ())
             if made and not _is_new_version(statement):
                 first = draft.statements[made[0]].place
-                hint = "to go on with it use MODE APPEND, to replace it CREATE OR REPLACE TABLE"
+                hint = "to go on with it use MODE APPEND or a keyed mode, to replace it CREATE OR REPLACE TABLE"
                 found.append(_twice("table", statement.table_name, first, statement.place, hint))
                 continue
             versions[folded] = (*made, index)

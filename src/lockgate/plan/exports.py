@@ -11,6 +11,8 @@ from lockgate.language.diagnostics import Diagnostic, Place, did_you_mean
 from lockgate.language.statements import ExportStep
 from lockgate.plan.draft import Draft
 
+_REPLACING = {"REPLACE", "FULL_MERGE"}  # of these a destination keeps no row but the export's own
+
 
 def check_exports(draft: Draft) -> Draft:
     """Complain about types, modes, options and destinations of exports, and about two that collide."""
@@ -62,7 +64,8 @@ def _place(export: ExportStep, complaint: Complaint) -> Place:
 
 
 def _collisions(exports: list[ExportStep], project: Path) -> Iterator[Diagnostic]:
-    """Two exports may append to one destination; if one replaces it, the other's rows are lost or all that is left."""
+    """Two exports may add to one destination, in their order; if one replaces it, the other's rows are lost or all
+    that is left."""
     for index, export in enumerate(exports):
         for earlier in exports[:index]:
             where = f"the one on line {earlier.place.line}"
@@ -73,9 +76,9 @@ def _collisions(exports: list[ExportStep], project: Path) -> Iterator[Diagnostic
                 message = f"this export and {where} overlap: one writes inside the Parquet folder of the other"
                 yield Diagnostic(export.destination_place, "duplicate", message, "give each a folder of its own")
                 break
-            if here == there and "REPLACE" in (export.mode, earlier.mode):
-                message = f"this export and {where} write to {export.destination_uri}, and one replaces it"
-                hint = "use another destination, or MODE APPEND for both"
+            if here == there and _REPLACING.intersection((export.mode, earlier.mode)):
+                message = f"this export and {where} write to {export.destination_uri}, and one replaces its rows"
+                hint = "use another destination, or a mode for both that keeps the rows of the other"
                 yield Diagnostic(export.destination_place, "duplicate", message, hint)
                 break
             if export.label == earlier.label and (export.name or earlier.name):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from lockgate.language.diagnostics import Diagnostic, Place, did_you_mean
-from lockgate.language.statements import ExportStep, LoadStep, SourceStep, Sql
+from lockgate.language.statements import CreateTableStep, ExportStep, LoadStep, SourceStep, Sql
 from lockgate.plan.draft import Draft, TableRead, name_of
 from lockgate.plan.table_names import tables_in
 
@@ -31,6 +31,11 @@ def trace_lineage(draft: Draft) -> Draft:
                     own.append(TableRead(_spelling(draft, name), producer))
                 elif name.casefold() not in draft.program.unsure:
                     found.append(_unknown_table(name, place, draft))
+        if isinstance(statement, LoadStep | CreateTableStep) and statement.mode != "REPLACE":
+            earlier = [made for made in draft.versions.get(statement.table_name.casefold(), ()) if made < index]
+            own += [
+                TableRead(_spelling(draft, statement.table_name), made) for made in earlier[-1:]
+            ]  # it goes on with it
         reads.append(tuple(own))
     return replace(draft, reads=tuple(reads)).complaining(found)
 
@@ -56,6 +61,12 @@ def _version(draft: Draft, name: str, reader: int) -> int | None:
     made = draft.versions.get(name.casefold(), ())
     before = [index for index in made if index < reader]
     return before[-1] if before else made[-1] if made else None
+
+
+def _goes_on_with(statement: LoadStep | CreateTableStep, index: int, draft: Draft) -> list[TableRead]:
+    """The version of a table that APPEND adds to and that a keyed mode merges into, if it is not the first."""
+    earlier = [made for made in draft.versions.get(statement.table_name.casefold(), ()) if made < index]
+    return [TableRead(_spelling(draft, statement.table_name), made) for made in earlier[-1:]]
 
 
 def _spelling(draft: Draft, name: str) -> str:

@@ -1,12 +1,22 @@
-"""Statements become DataFrames. Nothing is computed here; Spark only analyses, so every mistake in the SQL shows
-before the first row is staged."""
+"""Statements become DataFrames. Spark only analyses them, so a mistake in the SQL shows before anything is computed.
+What a keyed mode needs to know of its rows is computed after the last statement, and before the first row is staged."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lockgate.errors import LockgateError, RunError, SourceError
+from lockgate.errors import (
+    DuplicateKeyError,
+    LockgateError,
+    MergeError,
+    NullKeyError,
+    RunError,
+    SchemaMismatchError,
+    SourceError,
+)
 from lockgate.identifiers import quoted
 from lockgate.language.diagnostics import Diagnostic
 from lockgate.language.statements import (
@@ -17,6 +27,7 @@ from lockgate.language.statements import (
     SourceStep,
     Sql,
 )
+from lockgate.modes import KEYED_MODES
 from lockgate.plan.steps import Plan, Step
 from lockgate.running.session import quietly
 from lockgate.running.sources import read_source
@@ -26,6 +37,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _OWN_VIEW = "__lockgate_{run}_{number}"
+_CODES = {NullKeyError: "null-key", DuplicateKeyError: "duplicate-key", SchemaMismatchError: "schema"}
 
 
 class Frames:
@@ -41,6 +53,7 @@ class Frames:
         self._views: list[str] = []
         self._kept: list[DataFrame] = []
         self._results: dict[int, DataFrame] = {}
+        self._unchecked: list[tuple[Step, Callable[[], None]]] = []  # the rows that keyed modes bring
 
     def __enter__(self) -> Frames:
         self._refuse_to_shadow()
@@ -67,20 +80,31 @@ class Frames:
             )
 
     def build(self, step: Step, number: int) -> None:
-        """Analyse one step. Steps come in the plan's order."""
+        """Analyse one step. Steps come in the plan's order; with the last one the rows of keyed modes are checked."""
+        self._explained(step, partial(self._analyse, step, number))
+        if number == len(self._plan.steps) - 1:
+            for keyed, check in self._unchecked:
+                self._explained(keyed, check)
+
+    def _analyse(self, step: Step, number: int) -> None:
         statement = step.statement
+        match statement:
+            case SourceStep():
+                self._sources[statement.name.casefold()] = read_source(self.session, statement, self._project)
+            case LoadStep():
+                self._table(step, number, statement, self._sources[statement.source_name.casefold()])
+            case CreateTableStep():
+                self._table(step, number, statement, self._sql(statement.query))
+            case CheckStep():
+                self._results[number] = self._pinned(number, self._sql(statement.query))
+            case ExportStep():
+                self._results[number] = self._pinned(number, self._export(statement))
+
+    def _explained(self, step: Step, work: Callable[[], None]) -> None:
         try:
-            match statement:
-                case SourceStep():
-                    self._sources[statement.name.casefold()] = read_source(self.session, statement, self._project)
-                case LoadStep():
-                    self._table(step, self._sources[statement.source_name.casefold()], statement.mode)
-                case CreateTableStep():
-                    self._table(step, self._sql(statement.query), statement.mode)
-                case CheckStep():
-                    self._result(number, self._sql(statement.query))
-                case ExportStep():
-                    self._result(number, self._export(statement))
+            work()
+        except MergeError as error:
+            raise _placed(error, step) from error
         except LockgateError:
             raise
         except Exception as error:  # pyspark has many; each is Spark's word on this statement
@@ -112,25 +136,63 @@ class Frames:
         assert statement.query is not None
         return self._sql(statement.query)
 
-    def _table(self, step: Step, frame: DataFrame, mode: str) -> None:
-        if mode == "APPEND" and step.name.casefold() in self._views:
-            frame = self.session.table(quoted(step.name)).unionByName(frame)
+    def _table(self, step: Step, number: int, statement: LoadStep | CreateTableStep, frame: DataFrame) -> None:
+        made = step.name.casefold() in self._views
+        before = self.session.table(quoted(step.name)) if made and statement.mode != "REPLACE" else None
+        if statement.mode in KEYED_MODES:
+            frame = self._merged(step, number, statement, before, frame)
+        elif before is not None:
+            frame = before.unionByName(frame)
         if step.shared:
-            frame = frame.persist()
-            self._kept.append(frame)
+            frame = self._keep(frame)
         self._view(step.name, frame)
         self._views.append(step.name.casefold())
 
-    def _result(self, number: int, frame: DataFrame) -> None:
-        """Pin a query to the tables as they are now. A classic DataFrame is bound to them already; one over Connect
+    def _merged(
+        self,
+        step: Step,
+        number: int,
+        statement: LoadStep | CreateTableStep,
+        target: DataFrame | None,
+        source: DataFrame,
+    ) -> DataFrame:
+        """The table with the new rows merged in. They are kept: the check computes them, the table is made of them."""
+        from lockgate.running.keyed_source import check_rows  # here, since they load pyspark
+        from lockgate.running.table_merge import merged
+
+        source = self._keep(self._pinned(number, source))
+        result = merged(target, source, statement.mode, statement.upsert_keys, statement.order_by)
+        schema = target.schema if target is not None else None
+        check = partial(check_rows, source, schema, statement.mode, statement.upsert_keys)
+        self._unchecked.append((step, check))
+        return result
+
+    def _keep(self, frame: DataFrame) -> DataFrame:
+        """Compute it once, when it is first read; it goes at the end of the run."""
+        frame = frame.persist()
+        self._kept.append(frame)
+        return frame
+
+    def _pinned(self, number: int, frame: DataFrame) -> DataFrame:
+        """A query bound to the tables as they are now. A classic DataFrame is bound to them already; one over Connect
         would look its names up again when it runs, so it becomes a view, which the server binds."""
-        if type(self.session).__module__.startswith("pyspark.sql.connect"):
-            name = _OWN_VIEW.format(run=self._run, number=number)
-            self._view(name, frame)
-            self._views.append(name)
-            frame = self.session.table(name)
-        self._results[number] = frame
+        if not type(self.session).__module__.startswith("pyspark.sql.connect"):
+            return frame
+        name = _OWN_VIEW.format(run=self._run, number=number)
+        self._view(name, frame)
+        self._views.append(name)
+        return self.session.table(name)
 
     @staticmethod
     def _view(name: str, frame: DataFrame) -> None:
         frame.createOrReplaceTempView(quoted(name))
+
+
+def _placed(error: MergeError, step: Step) -> MergeError:
+    """The same error with the place of its statement, and with what is true of a run."""
+    place = getattr(step.statement, "mode_place", step.statement.place)
+    message = f"MODE {getattr(step.statement, 'mode', '')} of table {step.name}: {error.message}"
+    shown = Diagnostic(place, _CODES.get(type(error), "merge"), message)
+    return type(error)(
+        shown.render(), hint=error.hint, in_place="nothing was published; every destination is as it was"
+    )

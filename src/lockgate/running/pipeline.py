@@ -12,7 +12,16 @@ from typing import TYPE_CHECKING
 from lockgate.config import Project
 from lockgate.destinations import registry
 from lockgate.destinations.protocol import Destination, ExportRequest, Prepared
-from lockgate.errors import CheckFailed, LockgateError, PartialPublish, PublishError, RunError, StageError, StateError
+from lockgate.errors import (
+    CheckFailed,
+    LockgateError,
+    MergeError,
+    PartialPublish,
+    PublishError,
+    RunError,
+    StageError,
+    StateError,
+)
 from lockgate.language.statements import ExportStep, SourceStep
 from lockgate.plan.steps import Plan, Step
 from lockgate.running.checks import failure, found, run_check
@@ -183,6 +192,11 @@ class PipelineRun:
             raise StageError(
                 f"{export.statement.place}: {error.message}", in_place=error.in_place, hint=error.hint
             ) from error
+        except MergeError as error:  # of the kind it is, so that a caller can tell a NULL key from a lossy cast
+            error.message = f"{export.statement.place}: {error.message}"
+            error.args = (error.message,)
+            error.in_place = "nothing was published; every destination is as it was"
+            raise
         except LockgateError:
             raise
         except Exception as error:  # Spark's, from computing or writing the rows
@@ -234,8 +248,7 @@ class PipelineRun:
             assert export.area is not None
             export.area.seal()
         self._promised = True
-        prepared = {export.number: export.prepared for export in self._exports if export.prepared}
-        self.state.publishing(self.run, self.result.to_json(), prepared)
+        self.state.publishing(self.run, self.result.to_json(), self._prepared())
         results = {export.number: export.result for export in self._exports}
         try:
             publish_exports(self.run, self.state, self.storage, self.progress, results)
@@ -244,6 +257,9 @@ class PipelineRun:
                 self._steps[export.step_number].status = export.result.status
         for step in self._steps:
             step.status = "done" if step.status == "ready" else step.status
+
+    def _prepared(self) -> dict[int, Prepared]:
+        return {export.number: export.prepared for export in self._exports if export.prepared}
 
     # ends
 
@@ -290,7 +306,7 @@ class PipelineRun:
             if export.result.status == "staged":
                 export.result.status = "skipped"
         try:
-            discard_staged(self.run, self.state, self.storage)
+            discard_staged(self.run, self.state, self.storage, self._prepared())
         except LockgateError as error:  # the error that ended the run is the one to tell
             self.progress.note(f"not everything that was staged could be removed: {error.message}")
 

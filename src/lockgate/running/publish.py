@@ -5,6 +5,7 @@ from __future__ import annotations
 from lockgate.destinations import registry
 from lockgate.destinations.protocol import Destination
 from lockgate.errors import LockgateError, PartialPublish, PublishError, ResumeError, StateError
+from lockgate.modes import KEYED_MODES
 from lockgate.running.progress import Progress
 from lockgate.running.result import ExportResult
 from lockgate.running.state import ExportRecord, RunState
@@ -47,11 +48,19 @@ def publish_exports(
 
 
 def _clear(record: ExportRecord, storage: LocalStorage, progress: Progress) -> None:
-    """Remove the area of an export that is published; failing at that is no failure of the run."""
+    """Remove what was staged for an export that is published; failing at that is no failure of the run."""
     try:
-        StagingArea.reopen(storage, record.staging).discard()
+        discard_export(record, storage)
     except LockgateError as error:
         progress.note(f"{record.name} is published, but its staging folder is still there: {error.message}")
+
+
+def discard_export(record: ExportRecord, storage: LocalStorage) -> None:
+    """Remove what was staged. What that is only the destination knows, once it has prepared something."""
+    if record.prepared is not None:
+        destination_of(record).discard(record.prepared, storage)
+    else:
+        StagingArea.reopen(storage, record.staging).discard()
 
 
 def destination_of(record: ExportRecord) -> Destination:
@@ -81,5 +90,7 @@ def _stopped(
 
 
 def _counts(result: ExportResult) -> str:
+    if result.mode in KEYED_MODES:
+        return result.changes
     rows = result.rows if result.rows is not None else result.inserted
     return f"{rows:,} rows" if rows is not None else ""

@@ -39,6 +39,13 @@ class ExportResult:
         self.version = outcome.version
         self.files = dict(outcome.files)
         self.paths = list(outcome.paths)
+        self.engine = outcome.engine or self.engine
+
+    @property
+    def changes(self) -> str:
+        """The counts of a keyed mode, in words."""
+        counts = ((what, getattr(self, what)) for what in ("inserted", "updated", "deleted"))
+        return ", ".join(f"{what} {count:,}" for what, count in counts if count is not None)
 
 
 @dataclass

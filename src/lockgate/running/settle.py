@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from datetime import datetime
 
+from lockgate.destinations.protocol import Prepared
 from lockgate.errors import DatasetBusy, LockgateError, PartialPublish, PreviousRunUnfinished, ResumeError
 from lockgate.running.progress import Progress
-from lockgate.running.publish import publish_exports
+from lockgate.running.publish import discard_export, publish_exports
 from lockgate.running.result import CheckResult, ExportResult, RunResult, StepResult
 from lockgate.running.state import RunRecord, RunState
 from lockgate.storage.local import LocalStorage
-from lockgate.storage.staging import StagingArea
 
 Clock = Callable[[], datetime]
 
@@ -150,13 +151,17 @@ def sweep_dead(record: RunRecord, state: RunState, storage: LocalStorage, clock:
     discard_staged(record.id, state, storage)
 
 
-def discard_staged(run: str, state: RunState, storage: LocalStorage) -> None:
-    """Remove what a run had staged and not published; one that cannot be removed does not keep the others."""
+def discard_staged(
+    run: str, state: RunState, storage: LocalStorage, prepared: Mapping[int, Prepared] | None = None
+) -> None:
+    """Remove what a run had staged and not published; one that cannot be removed does not keep the others.
+    `prepared`: what the run has prepared, by number, if it has not come to putting that on record."""
     problem: LockgateError | None = None
     for export in reversed(state.exports(run)):  # the first area made the folder that the later ones share
         if export.status in ("staging", "staged"):
             try:
-                StagingArea.reopen(storage, export.staging).discard()
+                known = export.prepared or (prepared or {}).get(export.number)
+                discard_export(replace(export, prepared=known), storage)
                 state.export_discarded(run, export.number)
             except LockgateError as error:
                 problem = problem or error

@@ -3,23 +3,31 @@
 An area belongs to the process that holds the lock on its `owner` file. An area whose owner is dead is swept by
 whoever comes next, unless it is *sealed*: then a run has promised to publish it, and only that run's record may
 decide about it.
+
+A *shared* area is filled by several processes, perhaps on several machines, so no lock can speak for them. Until one
+process adopts it to publish it, it lives as long as the process that was written down as its keeper. Where nobody can
+tell about that process, it lives for a day after it was last touched.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import time
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
-from lockgate.storage.local import LocalStorage
+from lockgate.storage.local import LocalStorage, explained
 from lockgate.storage.locks import FileLock, is_held
+from lockgate.storage.processes import is_alive, process_note
 
 PREFIX = ".staging_"
 _UNBORN = ".staging-new_"  # not yet locked by its owner, so not yet to be judged by a sweep
 _UNBORN_IS_DEAD_AFTER = 3600.0
+_SHARED_IS_DEAD_AFTER = 24 * 3600.0
 _OWNER = "owner"
 _SEALED = "sealed"
 
@@ -58,10 +66,18 @@ class StagingArea:
     @classmethod
     def reopen(cls, storage: LocalStorage, path: Path) -> StagingArea:
         """An area left by a run that is being resumed or swept."""
-        made: list[Path] = []
-        with suppress(OSError, ValueError, KeyError):
-            made = [Path(p) for p in json.loads((path / _OWNER).read_bytes())["made_folders"]]
-        return cls(path, storage, made)
+        return cls(path, storage, [Path(p) for p in _owner_of(path).get("made_folders", ())])
+
+    @classmethod
+    def adopt(cls, storage: LocalStorage, beside: Path, identity: str) -> StagingArea:
+        """Become the owner of a shared area. Who still writes to it under its old name finds it gone."""
+        final = area_path(beside, identity)
+        lock = FileLock(_unborn_path(final) / _OWNER)
+        lock.try_acquire()
+        storage.replace(_unborn_path(final), final)
+        area = cls.reopen(storage, final)
+        area._lock = lock
+        return area
 
     @property
     def rows(self) -> Path:
@@ -94,6 +110,37 @@ class StagingArea:
             self._lock = None
 
 
+def share(storage: LocalStorage, beside: Path, identity: str, *, keeper: int) -> Path:
+    """Make a shared area inside the folder `beside` and return it. `keeper` is a process that lives as long as
+    anybody fills the area."""
+    made = storage.make_folders(beside)
+    shared = _unborn_path(area_path(beside, identity))
+    try:
+        storage.make_scratch_folder(shared)
+        owner = {"id": identity, "made_folders": [str(p) for p in made], "keeper": process_note(keeper)}
+        storage.write_scratch(shared / _OWNER, json.dumps(owner).encode())
+    except BaseException:
+        storage.remove_tree(shared)
+        _remove_made(storage, made)
+        raise
+    return shared
+
+
+def touch(shared: Path) -> None:
+    """Say that a shared area is in use."""
+    with explained("write to", shared):
+        os.utime(shared)
+
+
+def abandon(storage: LocalStorage, beside: Path, identity: str) -> None:
+    """Remove a shared area, adopted or not, unless its new owner is at work; one that is gone already is fine."""
+    final = area_path(beside, identity)
+    if _unborn_path(final).is_dir():
+        StagingArea.adopt(storage, beside, identity).discard()  # renamed first: nobody fills it while it is removed
+    elif final.is_dir() and not is_held(final / _OWNER):
+        StagingArea.reopen(storage, final).discard()
+
+
 def area_path(beside: Path, identity: str) -> Path:
     """Where the area of that identity is, or will be: known before it is made, so that it can be on record first."""
     return beside / f"{PREFIX}{identity}"
@@ -121,7 +168,21 @@ def has_dead_unborn(folder: Path) -> bool:
 
 
 def _is_dead(unborn: Path) -> bool:
-    return time.time() - unborn.stat().st_mtime > _UNBORN_IS_DEAD_AFTER
+    idle = time.time() - unborn.stat().st_mtime
+    keeper = _owner_of(unborn).get("keeper")
+    if not isinstance(keeper, dict):
+        return idle > _UNBORN_IS_DEAD_AFTER
+    alive = is_alive(keeper)
+    return idle > _SHARED_IS_DEAD_AFTER if alive is None else not alive
+
+
+def _owner_of(area: Path) -> dict[str, Any]:
+    """What the area's owner wrote down; nothing where it cannot be read."""
+    with suppress(OSError, ValueError):
+        owner = json.loads((area / _OWNER).read_bytes())
+        if isinstance(owner, dict):
+            return owner
+    return {}
 
 
 def sweep(storage: LocalStorage, folder: Path) -> list[Path]:

@@ -30,9 +30,10 @@ class DatasetFolder(FolderTarget):
             return self.root.is_dir()
 
     @contextmanager
-    def opened(self, identity: str, *, dry_run: bool = False) -> Iterator[OpenFolder]:
-        """Hold the folder. A dry run makes no file and finishes nothing, so it refuses a folder that needs it."""
-        folder = OpenFolder(self, identity)
+    def opened(self, identity: str, *, dry_run: bool = False, staging: Path | None = None) -> Iterator[OpenFolder]:
+        """Hold the folder. A dry run makes no file and finishes nothing, so it refuses a folder that needs it.
+        `staging`: where to stage, if not in an area that ends with the block."""
+        folder = OpenFolder(self, identity, staging)
         try:
             self.refuse_delta()
             if dry_run:
@@ -70,9 +71,10 @@ class DatasetFolder(FolderTarget):
 class OpenFolder:
     """What a merge sees of the folder."""
 
-    def __init__(self, target: FolderTarget, identity: str) -> None:
+    def __init__(self, target: FolderTarget, identity: str, staging: Path | None = None) -> None:
         self._target = target
         self._identity = identity
+        self._given = staging  # a folder in somebody's own staging area, who makes it last and discards it
         self._area: StagingArea | None = None
         self._in_place = _NOTHING
 
@@ -83,6 +85,10 @@ class OpenFolder:
         return str(self._target.root / name)
 
     def staging(self) -> Path:
+        if self._given is not None:
+            if not self._given.is_dir():
+                self._target.storage.make_scratch_folder(self._given)
+            return self._given
         if self._area is None:
             self._area = StagingArea.create(self._target.storage, self._target.root, self._identity, undisturbed=True)
         return self._area.path
@@ -96,7 +102,7 @@ class OpenFolder:
         gone = tuple(removes)
         change = Change(
             identity=self._identity,
-            staging=self.staging().name if moves else ".",
+            staging=self.staging().relative_to(root).as_posix() if moves else ".",
             moves=tuple((staged.relative_to(root).as_posix(), name) for name, staged in moves.items()),
             removes=gone,
         )

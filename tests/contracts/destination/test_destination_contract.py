@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import os
 from dataclasses import asdict
 from pathlib import Path
@@ -12,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from lockgate.destinations import registry
+from lockgate.destinations.folder_problems import ENGINES
 from lockgate.destinations.protocol import ExportRequest, Prepared
 from lockgate.errors import JournalError, PublishError, StageError, StorageError
 from lockgate.modes import EXPORT_MODES, KEYED_MODES
@@ -27,13 +29,16 @@ FORMS = {
     "json": ("out/a.json", "JSON"),
     "parquet file": ("out/a.parquet", "PARQUET"),
     "parquet folder": ("out/a", "PARQUET"),
+    "parquet folder by key": ("out/a", "PARQUET"),
 }
+# What every destination can do, as the keyed modes spell it: to hold these rows alone, and to take these as well.
+BY_KEY = {"REPLACE": "FULL_MERGE", "APPEND": "INSERT"}
 
 
 def read_all(project: Path, form: str) -> list[int]:
     """Every row that a reader of this destination finds, APPENDed files included."""
     name, _ = FORMS[form]
-    if form == "parquet folder":
+    if form.startswith("parquet folder"):
         files = [project / name / f for f in FolderTarget(project / name, LocalStorage()).files()]
     else:
         files = sorted((project / "out").glob("a*"))
@@ -65,7 +70,10 @@ def prepare(
     name, kind = FORMS[form]
     destination = registry.find(kind)
     assert destination is not None
-    request = ExportRequest(name, kind, mode, project=project, run=run)
+    by_key = form.endswith("by key")
+    request = ExportRequest(
+        name, kind, BY_KEY[mode] if by_key else mode, keys=("id",) if by_key else (), project=project, run=run
+    )
     assert destination.problems(request) == []
     place = destination.staging_place(request)
     area = StagingArea.create(storage or LocalStorage(), place, f"{run}-1")
@@ -114,7 +122,7 @@ def test_append_adds_and_leaves_the_old_bytes_alone(tmp_path: Path, form: str) -
     second = prepare(tmp_path, form, [2, 3], mode="APPEND", run="r2")
     publish(second)
     discard(second)
-    assert read_all(tmp_path, form) == [1, 2, 2, 3]
+    assert read_all(tmp_path, form) == ([1, 2, 3] if form.endswith("by key") else [1, 2, 2, 3])
     after = snapshot(tmp_path)
     assert {name: after[name] for name in before} == before
 
@@ -194,7 +202,8 @@ def test_every_mode_is_taken_or_refused_before_anything_runs(tmp_path: Path, for
     assert destination is not None
     keys = ("id",) if mode in KEYED_MODES else ()
     complaints = destination.problems(ExportRequest(name, kind, mode, keys=keys, project=tmp_path))
-    assert [c.about for c in complaints] == (["mode"] if mode in KEYED_MODES else [])
+    refused = mode in KEYED_MODES and not form.startswith("parquet folder")
+    assert [c.about for c in complaints] == (["mode"] if refused else [])
     assert all(c.hint for c in complaints)
 
 
@@ -263,6 +272,33 @@ def test_csv_options_that_no_reader_could_read_are_refused(tmp_path: Path, optio
     assert csv is not None
     request = ExportRequest("a.csv", "CSV", "REPLACE", options, project=tmp_path)
     assert {c.about for c in csv.problems(request)} == {"options"}
+
+
+def test_every_engine_that_an_export_may_name_is_one_that_merges_have() -> None:
+    from lockgate.datasets import choice
+
+    assert set(ENGINES) <= set(choice.ENGINES)
+
+
+@pytest.mark.parametrize("mode", KEYED_MODES)
+def test_a_merge_is_published_from_its_record_alone(tmp_path: Path, mode: str) -> None:
+    """The record is JSON, and may be read by another process."""
+    first = prepare(tmp_path, "parquet folder by key", [1, 2])
+    publish(first)
+    discard(first)
+    destination = registry.find("PARQUET")
+    assert destination is not None
+    request = ExportRequest("out/a", "PARQUET", mode, keys=("id",), project=tmp_path, run="r2")
+    area = StagingArea.create(LocalStorage(), destination.staging_place(request), "r2-1")
+    assert destination.layout(request).partition_by == ()
+    prepared = destination.stage(request, area, staged_rows(pa.table({"id": [2, 3]}), "rows", area.rows))
+    area.seal()
+    area.release()
+    outcome = publish(Prepared(**json.loads(json.dumps(asdict(prepared)))))
+    assert prepared.rows == 2
+    expected = {"INSERT": (1, 0, 0), "UPDATE": (0, 1, 0), "FULL_MERGE": (1, 1, 1)}.get(mode, (1, 1, 0))
+    assert (outcome.inserted, outcome.updated, outcome.deleted) == expected
+    assert outcome.engine == "arrow"
 
 
 @pytest.mark.parametrize("destination", [".", "..", "/", "./x/.."])

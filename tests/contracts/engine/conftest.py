@@ -66,8 +66,8 @@ def dataset(root: Path, implementation: Mapping[str, Any]) -> Iterator[Dataset]:
     assert hidden <= {".lockgate_lock"}, "staging or a journal was left"
 
 
-# On Spark a merge of two rows takes a second or two. The tests of what a merge means run there one case each, the others
-# and all other cases in the long run.
+# On Spark a merge of two rows takes a second or two. The tests of what a merge means run there one case each, the rest
+# in the long run.
 _MEANING = ("strategies", "source_keys", "target_keys", "partitions", "deduplicate", "skip_unchanged")
 
 

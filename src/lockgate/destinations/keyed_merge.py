@@ -1,0 +1,127 @@
+"""The merge of a keyed export: done while staging, and once more if the dataset has changed by the time it counts.
+
+Imported when a run gets here, not by `lockgate check`: it brings Arrow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from lockgate.datasets.choice import chosen_engine
+from lockgate.destinations.keyed_records import Decision, Wanted, fingerprint
+from lockgate.destinations.protocol import Outcome
+from lockgate.errors import DuplicateKeyError, LockgateError, PartitionMoveError
+from lockgate.merging.driver import MergeRequest, StagedMerge, checked_source, stage_merge
+from lockgate.merging.protocol import OpenTarget
+from lockgate.merging.source import load_source
+from lockgate.merging.strategy import MergeStrategy
+from lockgate.merging.table_source import TableSource
+from lockgate.targets import journal
+from lockgate.targets.open_folder import DatasetFolder, OpenFolder
+
+
+@dataclass(frozen=True)
+class KeyedMerge:
+    """One export's merge into one folder, as often as it takes. It writes into `folder` and shows nothing."""
+
+    target: DatasetFolder
+    identity: str
+    wanted: Wanted
+    rows: Path  # what Spark staged
+    folder: Path
+
+    def ahead(self) -> Decision:
+        """Merge without holding the dataset. Whoever publishes compares fingerprints, so a writer that comes between
+        costs a second merge, and nobody waits for this one."""
+        if journal.read(self.target.root) is not None:
+            with self.target.locked():
+                pass  # opening the folder finishes what was decided
+        before = fingerprint(self.target)
+        try:
+            return self._merge(OpenFolder(self.target, self.identity, self.folder), before)
+        except Exception:
+            if self._is_still(before):
+                raise
+        # What was read may never have been the dataset: some files old, some new. That is no fault of the rows.
+        with self.target.opened(self.identity, staging=self.folder) as opened:
+            return self.held(opened)
+
+    def held(self, opened: OpenTarget) -> Decision:
+        """Merge into a dataset that nobody else can change meanwhile."""
+        self.target.storage.remove_tree(self.folder)  # what an earlier try left
+        return self._merge(opened, fingerprint(self.target))
+
+    def _is_still(self, before: str) -> bool:
+        try:
+            return fingerprint(self.target) == before
+        except LockgateError:  # a file went away while we looked
+            return False
+
+    def _merge(self, opened: OpenTarget, dataset: str) -> Decision:
+        with _advice_for_pipelines():
+            staged, engine = self._staged(opened, self._request())
+        if staged.moves:
+            self.target.storage.fsync_folder(self.folder)
+        root = self.target.root
+        return Decision(
+            dataset=dataset,
+            moves={final: path.relative_to(root).as_posix() for final, path in staged.moves.items()},
+            removes=tuple(staged.removes),
+            outcome=self._outcome(staged, engine),
+        )
+
+    def _staged(self, opened: OpenTarget, request: MergeRequest) -> tuple[StagedMerge, str]:
+        """By the engine that is asked for, with the rows as that engine takes them; and the engine's name."""
+        # Not with what Spark says of the schema of its rows: that would not be true of the files that they go to.
+        rows = load_source(self.rows).replace_schema_metadata(None)
+        storage = self.target.storage
+        with chosen_engine(self.wanted.engine, storage, use_merge=None, connection=None) as engine:
+            source, nothing = checked_source(TableSource(rows), request)
+            return stage_merge(source, opened, engine, request, nothing), engine.name
+
+    def _request(self) -> MergeRequest:
+        wanted = self.wanted
+        return MergeRequest(
+            strategy=MergeStrategy(wanted.strategy),
+            key_columns=wanted.key_columns,
+            identity=self.identity,
+            partition_by=wanted.partition_by,
+            schema=wanted.schema,
+            order_by=wanted.order_by,
+            skip_unchanged=wanted.skip_unchanged,
+            allow_partition_moves=wanted.allow_partition_moves,
+            compression=wanted.compression,
+            max_rows_per_file=wanted.max_rows_per_file,
+            shown_root=str(self.target.root),
+        )
+
+    def _outcome(self, staged: StagedMerge, engine: str) -> Outcome:
+        done = staged.result
+        return Outcome(
+            inserted=done.inserted,
+            updated=done.updated,
+            deleted=done.deleted,
+            files={
+                "rewritten": len(done.rewritten_files),
+                "added": len(done.inserted_files),
+                "preserved": len(done.preserved_files),
+            },
+            paths=tuple(str(self.target.root / name) for name in staged.moves),
+            engine=engine,
+        )
+
+
+@contextmanager
+def _advice_for_pipelines() -> Iterator[None]:
+    """What a merge advises to a caller in Python, in the words of a pipeline."""
+    try:
+        yield
+    except DuplicateKeyError as error:
+        error.hint = "leave one row a key, or use MODE DEDUPLICATE, with ORDER BY to say which row stays"
+        raise
+    except PartitionMoveError as error:
+        error.hint = 'give the rows their old partition values, or set OPTIONS {"allow_partition_moves": true}'
+        raise
