@@ -54,7 +54,9 @@ MODES = {
 }
 
 
-@pytest.mark.parametrize(("mode", "engine"), [("UPSERT KEY (id)", "auto"), *product(MODES, ("arrow", "DuckDB"))])
+@pytest.mark.parametrize(
+    ("mode", "engine"), [("UPSERT KEY (id)", "auto"), *product(MODES, ("arrow", "DuckDB", "spark"))]
+)
 def test_every_mode_counts_what_it_did(run_sql, project, mode, engine):
     counts, rows, files = MODES[mode]
     old_rows(project)
@@ -282,3 +284,14 @@ def test_check_needs_neither_arrow_nor_an_engine(project):
     )
     ended = subprocess.run([sys.executable, "-c", script], cwd=project, capture_output=True, text=True, check=True)
     assert ended.stdout.splitlines()[-1] == "0 set()"
+
+
+def test_many_rows_are_merged_by_spark(run_sql, monkeypatch, caplog):
+    from lockgate.destinations import keyed_merge
+
+    monkeypatch.setattr(keyed_merge, "SMALL", 1)
+    run_sql(export(pairs({1: "a", 2: "b"})))
+    with caplog.at_level("INFO", "lockgate.merge"):
+        (merged,) = run_sql(export(pairs({2: "B", 3: "c"}))).exports
+    assert (merged.engine, merged.inserted, merged.updated) == ("spark", 1, 1)
+    assert "auto: the Spark engine, because the rows to merge are many" in caplog.text

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import logging
+import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -20,6 +22,7 @@ from lockgate.storage.staging import StagingArea
 from lockgate.targets.open_folder import DatasetFolder
 
 if TYPE_CHECKING:
+    from lockgate.engines.spark import SparkEngine
     from lockgate.engines.spark_source import SparkSource
 
 log = logging.getLogger("lockgate.merge")
@@ -42,7 +45,7 @@ def merge_by_spark(
             rows = stack.enter_context(_computed(source, target, storage, request))
         else:
             table = load_source(source)
-            session = spark if spark is not None else _active_session()
+            session = spark if spark is not None else _needed_session()
             reason = _why_not_carried(table.schema)
             if reason:
                 log.info("the merge is done by Arrow: %s", reason)
@@ -76,9 +79,26 @@ def _why_not_carried(schema: pa.Schema) -> str | None:
     return None if odd is None else f"Spark has no type that holds every {odd.type} of column {odd.name!r}"
 
 
-def _active_session() -> Any:
+@contextmanager
+def spark_rows(session: Any, folder: Path, storage: LocalStorage) -> Iterator[tuple[SparkSource, SparkEngine]]:
+    """Rows that Spark has staged in `folder`, and the engine that merges them."""
+    from lockgate.engines.spark import SparkEngine
+    from lockgate.engines.spark_source import of_written
+
+    with SparkEngine(session, storage) as engine:
+        yield of_written(session, folder), engine
+
+
+def active_session() -> Any:
+    """The Spark session of this thread, classic or over Connect, or None. Nothing is imported to find out."""
+    if "pyspark" not in sys.modules:
+        return None
     from lockgate.engines.spark_session import active_session
 
+    return active_session()
+
+
+def _needed_session() -> Any:
     session = active_session()
     if session is None:
         raise ArgumentError(

@@ -16,7 +16,7 @@ FOLDER_OPTIONS = {
     "max_rows_per_file": Option(int, positive=True),
 }
 
-ENGINES = ("auto", "arrow", "duckdb")  # of those that `datasets.choice` knows
+ENGINES = ("auto", "arrow", "duckdb", "spark")  # those that `datasets.choice` knows
 MERGE_OPTIONS = {
     "engine": Option(str, choices=ENGINES),
     "schema": Option(str, choices=("strict", "evolve")),

@@ -5,11 +5,14 @@ Imported when a run gets here, not by `lockgate check`: it brings Arrow.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+from lockgate.datasets.by_spark import active_session, spark_rows
 from lockgate.datasets.choice import chosen_engine
 from lockgate.destinations.keyed_records import Decision, Wanted, fingerprint
 from lockgate.destinations.protocol import Outcome
@@ -21,6 +24,10 @@ from lockgate.merging.strategy import MergeStrategy
 from lockgate.merging.table_source import TableSource
 from lockgate.targets import journal
 from lockgate.targets.open_folder import DatasetFolder, OpenFolder
+
+log = logging.getLogger("lockgate.merge")
+
+SMALL = 64 * 2**20  # bytes of staged rows: one machine merges them before a cluster has begun
 
 
 @dataclass(frozen=True)
@@ -75,12 +82,34 @@ class KeyedMerge:
 
     def _staged(self, opened: OpenTarget, request: MergeRequest) -> tuple[StagedMerge, str]:
         """By the engine that is asked for, with the rows as that engine takes them; and the engine's name."""
-        # Not with what Spark says of the schema of its rows: that would not be true of the files that they go to.
-        rows = load_source(self.rows).replace_schema_metadata(None)
+        name, session = self._engine()
         storage = self.target.storage
-        with chosen_engine(self.wanted.engine, storage, use_merge=None, connection=None) as engine:
-            source, nothing = checked_source(TableSource(rows), request)
-            return stage_merge(source, opened, engine, request, nothing), engine.name
+        if session is not None:
+            with spark_rows(session, self.rows, storage) as (rows, spark):
+                source, nothing = checked_source(rows, request)
+                return stage_merge(source, opened, spark, request, nothing), spark.name
+        # Not with what Spark says of the schema of its rows: that would not be true of the files that they go to.
+        table = load_source(self.rows).replace_schema_metadata(None)
+        with chosen_engine(name, storage, use_merge=None, connection=None) as engine:
+            held, nothing = checked_source(TableSource(table), request)
+            return stage_merge(held, opened, engine, request, nothing), engine.name
+
+    def _engine(self) -> tuple[str, Any]:
+        """The engine's name, and the session if it is Spark. A `resume` has none: then one machine does the work."""
+        wanted = self.wanted.engine
+        if wanted in ("arrow", "duckdb"):
+            return wanted, None
+        size = sum(part.stat().st_size for part in self.rows.glob("part-*.parquet"))
+        if wanted == "auto" and size < SMALL:
+            log.info("auto: the Arrow engine, because the rows to merge are few: %s bytes", f"{size:,}")
+            return "arrow", None
+        session = active_session()
+        if session is None:
+            log.info("the Arrow engine, because there is no Spark session here")
+            return "arrow", None
+        if wanted == "auto":
+            log.info("auto: the Spark engine, because the rows to merge are many: %s bytes", f"{size:,}")
+        return "spark", session
 
     def _request(self) -> MergeRequest:
         wanted = self.wanted

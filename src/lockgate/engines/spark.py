@@ -21,7 +21,7 @@ from lockgate.engines.arrow import ArrowEngine
 from lockgate.engines.layout import FileLayout
 from lockgate.engines.new_files import write_new_files
 from lockgate.engines.spark_errors import explained
-from lockgate.engines.spark_keys import spark_type
+from lockgate.engines.spark_keys import always_fits, spark_type
 from lockgate.engines.spark_package import give_package
 from lockgate.engines.spark_source import SparkRows
 from lockgate.engines.spark_worker import FileToRead, FileToWrite
@@ -92,6 +92,7 @@ class SparkEngine:
         self._numbers = {file.name: number for number, file in enumerate(files)}
         self._compares = compare
         self._matches = None
+        self._check_values(source)
         if not files:
             return Found((), source.rows if actions.new == "insert" else 0)
         matches = self._kept(self._joined(files, source, compare and actions.matched == "replace"))
@@ -105,6 +106,16 @@ class SparkEngine:
             with explained("finding keys"):
                 new = source.rows - matches.select("place").distinct().count()
         return Found(counted, new)
+
+    def _check_values(self, source: SparkRows) -> None:
+        """Every row is looked at, whatever becomes of it, so that a dry run refuses what the merge would."""
+        schema = source.carried.schema
+        doubtful = [i for i, wanted in enumerate(schema) if not always_fits(source.given.field(i), wanted)]
+        if doubtful:
+            names = [schema.field(i).name for i in doubtful]
+            columns = source.frame.select(*[f"c{i}" for i in doubtful])
+            with explained("the source"):
+                columns.mapInArrow(worker.check(source.carried, names), "rows bigint").collect()
 
     def _joined(self, files: Sequence[DataFile], source: SparkRows, compare: bool) -> DataFrame:
         """Every matched row: its file, its place in it and the place of its source row."""

@@ -70,6 +70,14 @@ def is_joined_as_it_is(given: pa.DataType, wanted: pa.DataType) -> bool:
     return any(same(given) and same(wanted) for same in (pa.types.is_boolean, _is_text, _is_bytes))
 
 
+def always_fits(given: pa.Field, wanted: pa.Field) -> bool:
+    """Whether every value of a source column is one of the dataset's column, as the types say."""
+    if not wanted.nullable:
+        return False  # NULL is a value too
+    same = _plain(given.type) == _plain(wanted.type)
+    return same or (is_joined_as_it_is(given.type, wanted.type) and not pa.types.is_fixed_size_binary(wanted.type))
+
+
 def _plain(kind: pa.DataType) -> pa.DataType:
     if isinstance(kind, pa.BaseExtensionType):
         return _plain(kind.storage_type)

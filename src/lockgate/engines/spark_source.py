@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -85,9 +86,19 @@ def of_files(session: SparkSession, folder: Path, columns: Sequence[str], schema
     part = F.regexp_extract(name, r"^part-(\d+)", 1).cast("bigint")
     chunk = F.regexp_extract(name, r"-c(\d+)", 1).cast("bigint")
     place = part * F.lit(_FILE) + chunk * F.lit(_CHUNK) + F.col("_metadata.row_index")
-    written = session.read.parquet(f"file://{folder}").select(*[quoted(c) for c in columns], place.alias("place"))
-    frame = written.toDF(*[f"c{i}" for i in range(len(columns))], "place")
+    literally = re.sub(r"([\[\]{}*?\\])", r"\\\1", str(folder))  # a path to be read is a pattern
+    with explained("the source"):
+        written = session.read.parquet(f"file://{literally}").select(
+            *[quoted(c) for c in columns], place.alias("place")
+        )
+        frame = written.toDF(*[f"c{i}" for i in range(len(columns))], "place")
     return SparkSource(frame, schema, StagedRows(folder, tuple(columns)))
+
+
+def of_written(session: SparkSession, folder: Path) -> SparkSource:
+    """The same, with the columns that its files have."""
+    schema = pq.read_schema(StagedRows(folder, ()).parts()[0]).remove_metadata()
+    return of_files(session, folder, schema.names, schema)
 
 
 class AtHand(Protocol):
@@ -112,17 +123,17 @@ class StagedRows:
 
     @cached_property
     def rows(self) -> int:
-        return sum(footer.num_rows for footer in read_footers(self._parts()))
+        return sum(footer.num_rows for footer in read_footers(self.parts()))
 
     def table(self, numbers: Sequence[int]) -> pa.Table:
         names = [self.columns[n] for n in numbers]
-        parts = [pq.ParquetFile(part).read(columns=names) for part in self._parts()]
+        parts = [pq.ParquetFile(part).read(columns=names) for part in self.parts()]
         return pa.concat_tables(parts).select(names)
 
     def picked(self, numbers: Sequence[int]) -> StagedRows:
         return StagedRows(self.folder, tuple(self.columns[n] for n in numbers))
 
-    def _parts(self) -> list[str]:
+    def parts(self) -> list[str]:
         return sorted(str(part) for part in self.folder.glob("part-*.parquet"))
 
 

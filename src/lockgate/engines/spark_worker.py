@@ -7,6 +7,7 @@ that counts has reported is ever used.
 from __future__ import annotations
 
 import base64
+import json
 import pickle
 import re
 import uuid
@@ -18,6 +19,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from lockgate import errors
 from lockgate.engines.arrow import compared, key_pieces
 from lockgate.engines.arrow_rewrite import rewrite_file
 from lockgate.engines.new_files import write_new_files
@@ -95,19 +97,34 @@ def _telling_each(work: Callable[..., Iterator[pa.RecordBatch]], *given: Any) ->
 
 
 def _packed(error: LockgateError) -> str:
-    said = (type(error), error.args, {k: v for k, v in vars(error).items() if k != "result"})
-    return f"{_ERROR}{base64.b64encode(pickle.dumps(said)).decode()}:"
+    said = {name: value for name, value in vars(error).items() if name != "result" and _is_plain(value)}
+    told = json.dumps({"kind": type(error).__name__, "said": said}, default=list)
+    return f"{_ERROR}{base64.b64encode(told.encode()).decode()}:"
+
+
+def _is_plain(value: Any) -> bool:
+    return value is None or isinstance(value, str | int | tuple | list)
 
 
 def unpacked(text: str) -> LockgateError | None:
-    """The error that a worker told, if it was one of ours."""
+    """The error that a worker told, if it was one of ours. The text may quote anybody's data, so nothing in it is
+    believed but the name of one of our errors and what it says."""
     found = re.search(rf"{_ERROR}([A-Za-z0-9+/=]+):", text)
     if found is None:
         return None
-    kind, args, attributes = pickle.loads(base64.b64decode(found[1]))  # written by our own workers
-    error: LockgateError = kind.__new__(kind, *args)
-    error.args = args
-    vars(error).update(attributes, result=None)
+    try:
+        told = json.loads(base64.b64decode(found[1], validate=True))
+        kind = getattr(errors, str(told["kind"]), None)
+        said = {str(name): value for name, value in dict(told["said"]).items() if _is_plain(value)}
+        message = str(said["message"])
+    except (ValueError, KeyError, TypeError):
+        return None
+    if not (isinstance(kind, type) and issubclass(kind, LockgateError)):
+        return None
+    error = kind.__new__(kind, message)
+    error.args = (message,)
+    lists = {name: tuple(value) for name, value in said.items() if isinstance(value, list)}
+    vars(error).update({**said, **lists, "result": None})
     return error
 
 
@@ -138,6 +155,17 @@ def join_key(kind: pa.DataType, name: str) -> Any:
         return encoded(cast_exactly(pa.chunked_array([column]), kind, name))
 
     return lambda column: _telling(key, column)
+
+
+def check(carried: Columns, names: Sequence[str]) -> Any:
+    """Whether every value of these columns fits the dataset's types; how many rows were looked at."""
+
+    def checked(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            carried.fitted(pa.Table.from_batches([batch]), names)
+            yield pa.record_batch({"rows": pa.array([batch.num_rows], pa.int64())})
+
+    return lambda batches: _telling_each(checked, batches)
 
 
 def mark(files: Mapping[int, FileToRead], carried: Columns, names: Sequence[str] | None, compares: bool) -> Any:

@@ -67,6 +67,7 @@ def temporary_folder(prefix: str) -> Iterator[str]:
     except OSError as error:
         raise StorageError(
             f"cannot make a folder for temporary files: {error.strerror or error}",
+            in_place="nothing was written",
             hint="free some space there, or set TMPDIR to another folder",
         ) from error
     with folder as name, FileLock(Path(name) / _OWNER) as lock:
