@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
@@ -19,7 +20,6 @@ import pytest
 import lockgate
 from support.spark_cluster import Cluster, standalone_cluster
 
-FILES, ROWS = 20, 5_000
 DRIVER = """
 import json, sys
 from pathlib import Path
@@ -27,7 +27,8 @@ from lockgate.config import SparkSettings
 from lockgate.running.session import open_session
 import lockgate
 
-master, root, scratch, slow = sys.argv[1:]
+master, root, scratch, slow, rows = sys.argv[1:]
+rows = int(rows)
 conf = {
     "spark.sql.shuffle.partitions": "4",
     "spark.executor.memory": "512m",
@@ -36,7 +37,7 @@ conf = {
     "spark.task.maxFailures": "8",
 }
 spark = open_session(SparkSettings(master=master, conf=conf), name="merge", scratch=Path(scratch))
-ids = spark.range(0, 200_000, 10).selectExpr("id", "'new' AS x", "id * 2 AS n")
+ids = spark.range(0, 2 * rows, 20).selectExpr("id", "'new' AS x", "id * 2 AS n")
 if slow == "slow":
     # Each file takes a while, so that there is a middle to be killed in.
     from lockgate.engines import spark_worker
@@ -56,28 +57,44 @@ spark.stop()
 """
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """One for each test, since one of its workers is killed."""
     with standalone_cluster(tmp_path_factory.mktemp("cluster")) as started:
         yield started
 
 
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    """Keys 0 … 99,999 in files by range; the source has every tenth of them, and 10,000 that are new."""
+@dataclass(frozen=True)
+class Lake:
+    """Keys in order in files by range; the source has every twentieth of them, and as many that are new."""
+
+    root: Path
+    files: int
+    rows: int
+    slowly: str  # whether files are written slowly, so that there is a middle to be killed in
+
+    @property
+    def changed(self) -> int:
+        return self.rows // 20
+
+
+@pytest.fixture(params=["small", pytest.param("large", marks=pytest.mark.slow)])
+def lake(request: pytest.FixtureRequest, tmp_path: Path) -> Lake:
+    files, size, slowly = (20, 5_000, "slow") if request.param == "small" else (200, 100_000, "")
     folder = tmp_path / "lake"
     folder.mkdir()
-    for i in range(FILES):
-        ids = pa.arange(i * ROWS, (i + 1) * ROWS)
-        table = pa.table({"id": ids, "x": pa.repeat("old", ROWS), "n": ids})
-        pq.write_table(table, folder / f"part-{i:02}.parquet")
-    return folder
+    for i in range(files):
+        ids = pa.arange(i * size, (i + 1) * size)
+        table = pa.table({"id": ids, "x": pa.repeat("old", size), "n": ids})
+        pq.write_table(table, folder / f"part-{i:03}.parquet")
+    return Lake(folder, files, files * size, slowly)
 
 
-def driver(cluster: Cluster, root: Path, tmp_path: Path, slow: str = "") -> subprocess.Popen[str]:
+def driver(cluster: Cluster, lake: Lake, tmp_path: Path, slowly: str) -> subprocess.Popen[str]:
     (tmp_path / "driver.py").write_text(DRIVER)
+    arguments = [cluster.url, str(lake.root), str(tmp_path / "scratch"), slowly, str(lake.rows)]
     return subprocess.Popen(
-        [sys.executable, "driver.py", cluster.url, str(root), str(tmp_path / "scratch"), slow],
+        [sys.executable, "driver.py", *arguments],
         cwd=tmp_path,
         stdout=subprocess.PIPE,
         stderr=(tmp_path / "driver.log").open("w"),
@@ -85,12 +102,12 @@ def driver(cluster: Cluster, root: Path, tmp_path: Path, slow: str = "") -> subp
     )
 
 
-def check_merged(root: Path) -> None:
-    table = pq.read_table(root)
-    assert table.num_rows == FILES * ROWS + 10_000
+def check_merged(lake: Lake) -> None:
+    table = pq.read_table(lake.root)
+    assert table.num_rows == lake.rows + lake.changed
     assert pc.count_distinct(table["id"]).as_py() == table.num_rows
     new = table.filter(pc.equal(table["x"], "new"))
-    assert sorted(new["id"].to_pylist()) == list(range(0, 200_000, 10))
+    assert sorted(new["id"].to_pylist()) == list(range(0, 2 * lake.rows, 20))
     assert pc.all(pc.equal(new["n"], pc.multiply(new["id"], 2))).as_py()
 
 
@@ -104,8 +121,9 @@ def wait_until_half_is_staged(root: Path, process: subprocess.Popen[str]) -> Non
         time.sleep(0.02)
 
 
-def test_a_worker_dies_in_the_middle(cluster: Cluster, root: Path, tmp_path: Path) -> None:
-    process = driver(cluster, root, tmp_path, "slow")
+def test_a_worker_dies_in_the_middle(cluster: Cluster, lake: Lake, tmp_path: Path) -> None:
+    root = lake.root
+    process = driver(cluster, lake, tmp_path, lake.slowly)
     try:
         wait_until_half_is_staged(root, process)
         cluster.workers[0].stop()
@@ -114,15 +132,16 @@ def test_a_worker_dies_in_the_middle(cluster: Cluster, root: Path, tmp_path: Pat
         process.kill()
     assert process.returncode == 0, (tmp_path / "driver.log").read_text()[-3000:]
     result = json.loads(out.splitlines()[-1])
-    assert (result["engine"], result["updated"], result["inserted"]) == ("spark", 10_000, 10_000)
-    assert len(result["rewritten_files"]) == FILES
-    check_merged(root)
+    assert (result["engine"], result["updated"], result["inserted"]) == ("spark", lake.changed, lake.changed)
+    assert len(result["rewritten_files"]) == lake.files
+    check_merged(lake)
     assert not list(root.glob(".staging*"))
 
 
-def test_the_driver_dies_in_the_middle(cluster: Cluster, root: Path, tmp_path: Path) -> None:
+def test_the_driver_dies_in_the_middle(cluster: Cluster, lake: Lake, tmp_path: Path) -> None:
+    root = lake.root
     before = {path.name: path.read_bytes() for path in root.glob("*.parquet")}
-    process = driver(cluster, root, tmp_path, "slow")
+    process = driver(cluster, lake, tmp_path, lake.slowly)
     try:
         wait_until_half_is_staged(root, process)
         os.kill(process.pid, signal.SIGKILL)
@@ -132,9 +151,9 @@ def test_the_driver_dies_in_the_middle(cluster: Cluster, root: Path, tmp_path: P
     assert {path.name: path.read_bytes() for path in root.glob("*.parquet")} == before
     lockgate.recover(root)
     assert {path.name: path.read_bytes() for path in root.glob("*.parquet")} == before
-    again = driver(cluster, root, tmp_path)
+    again = driver(cluster, lake, tmp_path, "")
     out, _ = again.communicate(timeout=240)
     assert again.returncode == 0, (tmp_path / "driver.log").read_text()[-3000:]
-    assert json.loads(out.splitlines()[-1])["updated"] == 10_000
-    check_merged(root)
+    assert json.loads(out.splitlines()[-1])["updated"] == lake.changed
+    check_merged(lake)
     assert not list(root.glob(".staging*"))

@@ -42,6 +42,7 @@ _FOOTERS_A_TASK = 200
 _ROWS_A_SCAN = 2_000_000
 _ROWS_A_NEW_FILE = 2_000_000
 _MOST_TASKS = 10_000
+_ROWS_TO_BROADCAST = 500_000
 _WRITTEN = "path string, rows bigint, size bigint"
 
 
@@ -128,7 +129,11 @@ class SparkEngine:
         needed = names if compare else [c for c in partition if can_move]
         more = [f"c{names.index(name)}" for name in needed]
         target = self._target_keys(files, source)
-        joined = source.keyed(*more).join(target, keys, "inner").select("file", "file_row", "place", *more)
+        joined = (
+            _joinable(source.keyed(*more), source.rows)
+            .join(target, keys, "inner")
+            .select("file", "file_row", "place", *more)
+        )
         if not more:
             return joined.withColumns({"leaving": F.lit(False), "changed": F.lit(True)})
         by_number = {number: FileToRead.of(file) for number, file in enumerate(files)}
@@ -208,7 +213,9 @@ class SparkEngine:
         matches = self._matches
         if len(jobs) < len(self._numbers):
             matches = matches.filter(F.col("file").isin(*jobs))
-        rows = matches.join(source.frame, "place").repartition(min(len(jobs), _MOST_TASKS), "file")
+        rows = matches.join(_joinable(source.frame, source.rows), "place").repartition(
+            min(len(jobs), _MOST_TASKS), "file"
+        )
         with explained("writing files"):
             found = (
                 rows.groupBy("file")
@@ -242,10 +249,10 @@ class SparkEngine:
         if self._matches is None:
             return source.frame
         matched = self._matches.select("place").distinct()
-        fresh = source.frame.join(matched, "place", "left_anti")
+        fresh = _joinable(source.frame, source.rows).join(matched, "place", "left_anti")
         if not moving:
             return fresh
-        moved = source.frame.join(self._matches.filter("leaving").select("place"), "place")
+        moved = _joinable(source.frame, source.rows).join(self._matches.filter("leaving").select("place"), "place")
         return fresh.unionByName(moved) if new else moved
 
     def _seen(self, row: Any) -> Written:
@@ -270,3 +277,9 @@ class SparkEngine:
     def _parallelism(self) -> int:
         """About how many tasks run at once; Spark Connect does not tell, so it is taken from the joins' setting."""
         return max(int(self._session.conf.get("spark.sql.shuffle.partitions", "8") or 8), 1)
+
+
+def _joinable(frame: DataFrame, rows: int) -> DataFrame:
+    """Spark takes the size of staged files for the size of their rows in memory, and compressed keys are many times
+    smaller. Rows that are too many to be sent to every worker are sorted and merged, which spills where it must."""
+    return frame if rows <= _ROWS_TO_BROADCAST else frame.hint("merge")

@@ -4,7 +4,6 @@ no less, so that two keys are equal for Spark where they are equal for every oth
 from __future__ import annotations
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from lockgate.merging.key_index import comparable
 
@@ -67,6 +66,8 @@ def is_joined_as_it_is(given: pa.DataType, wanted: pa.DataType) -> bool:
         return bool(given == wanted) and _fits_spark(given)
     if pa.types.is_floating(given):
         return bool(given == wanted)
+    if pa.types.is_fixed_size_binary(wanted):
+        return bool(given == wanted)
     return any(same(given) and same(wanted) for same in (pa.types.is_boolean, _is_text, _is_bytes))
 
 
@@ -75,7 +76,7 @@ def always_fits(given: pa.Field, wanted: pa.Field) -> bool:
     if not wanted.nullable:
         return False  # NULL is a value too
     same = _plain(given.type) == _plain(wanted.type)
-    return same or (is_joined_as_it_is(given.type, wanted.type) and not pa.types.is_fixed_size_binary(wanted.type))
+    return bool(same) or is_joined_as_it_is(given.type, wanted.type)
 
 
 def _plain(kind: pa.DataType) -> pa.DataType:
@@ -103,13 +104,17 @@ def _is_bytes(kind: pa.DataType) -> bool:
 
 def is_carried(kind: pa.DataType) -> bool:
     """Whether Spark's rows hold every value of this type, and give it back as it was."""
+    if isinstance(kind, pa.BaseExtensionType):
+        return False
     kind = _plain(kind)
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
         return is_carried(kind.value_type)
     if pa.types.is_map(kind):
         return is_carried(kind.key_type) and is_carried(kind.item_type)
     if pa.types.is_struct(kind):
-        return kind.num_fields > 0 and all(is_carried(kind.field(i).type) for i in range(kind.num_fields))
+        fields = [kind.field(i) for i in range(kind.num_fields)]
+        names = {f.name.casefold() for f in fields}
+        return bool(fields) and len(names) == len(fields) and all(is_carried(f.type) for f in fields)
     if pa.types.is_timestamp(kind):
         return bool(kind.unit == "us")
     if pa.types.is_decimal(kind):
@@ -123,12 +128,4 @@ def is_carried(kind: pa.DataType) -> bool:
         or (_is_text(kind) and not pa.types.is_string_view(kind))
         or pa.types.is_binary(kind)
         or pa.types.is_large_binary(kind)
-    )
-
-
-def least_and_greatest(keys: pa.Table) -> pa.Table:
-    """The bounds of each column, as a table of two rows."""
-    bounds = [pc.min_max(comparable(keys.column(i))) for i in range(keys.num_columns)]
-    return pa.table(
-        [pa.array([b["min"].as_py(), b["max"].as_py()], b["min"].type) for b in bounds], names=keys.column_names
     )

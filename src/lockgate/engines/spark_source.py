@@ -15,8 +15,8 @@ import pyarrow.parquet as pq
 
 from lockgate.engines import spark_worker as worker
 from lockgate.engines.spark_errors import explained
-from lockgate.engines.spark_keys import is_joined_as_it_is, least_and_greatest, spark_type
-from lockgate.errors import SchemaMismatchError
+from lockgate.engines.spark_keys import is_joined_as_it_is, spark_type
+from lockgate.errors import DatasetMergeError, SchemaMismatchError
 from lockgate.identifiers import quoted
 from lockgate.merging.footers import read_footers
 from lockgate.merging.key_intervals import KeyIntervals
@@ -33,8 +33,10 @@ if TYPE_CHECKING:
 _KEYS_COLLECTED = 4_000_000  # of a source with more, only the least and the greatest key are compared with footers
 _SHOWN = 5
 
-# Rows are numbered by the file they are in and their place there: the same number however often they are read.
-_FILE, _CHUNK = 1 << 42, 1 << 32
+# Rows are numbered by the file they are in and their place there: the same number however often they are read. Spark
+# names files by the task, and by their number among those of the task.
+_PART, _CHUNK = r"^part-(\d+)", r"-c(\d+)\.[^-]*$"
+_PART_BITS, _CHUNK_BITS, _ROW_BITS = 18, 14, 31
 
 _WRITTEN_AS = {
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
@@ -83,21 +85,24 @@ def of_files(session: SparkSession, folder: Path, columns: Sequence[str], schema
     from pyspark.sql import functions as F
 
     name = F.col("_metadata.file_name")
-    part = F.regexp_extract(name, r"^part-(\d+)", 1).cast("bigint")
-    chunk = F.regexp_extract(name, r"-c(\d+)", 1).cast("bigint")
-    place = part * F.lit(_FILE) + chunk * F.lit(_CHUNK) + F.col("_metadata.row_index")
+    part = F.regexp_extract(name, _PART, 1).cast("bigint")
+    chunk = F.regexp_extract(name, _CHUNK, 1).cast("bigint")
+    file = part * F.lit(1 << _CHUNK_BITS) + chunk
+    place = file * F.lit(1 << _ROW_BITS) + F.col("_metadata.row_index")
     literally = re.sub(r"([\[\]{}*?\\])", r"\\\1", str(folder))  # a path to be read is a pattern
     with explained("the source"):
         written = session.read.parquet(f"file://{literally}").select(
             *[quoted(c) for c in columns], place.alias("place")
         )
         frame = written.toDF(*[f"c{i}" for i in range(len(columns))], "place")
-    return SparkSource(frame, schema, StagedRows(folder, tuple(columns)))
+    staged = StagedRows(folder, tuple(columns), tuple(schema.types))
+    staged.refuse_too_many()
+    return SparkSource(frame, schema, staged)
 
 
 def of_written(session: SparkSession, folder: Path) -> SparkSource:
     """The same, with the columns that its files have."""
-    schema = pq.read_schema(StagedRows(folder, ()).parts()[0]).remove_metadata()
+    schema = pq.read_schema(StagedRows(folder, (), ()).parts()[0]).remove_metadata()
     return of_files(session, folder, schema.names, schema)
 
 
@@ -120,6 +125,7 @@ class StagedRows:
 
     folder: Path
     columns: tuple[str, ...]
+    types: tuple[pa.DataType, ...]
 
     @cached_property
     def rows(self) -> int:
@@ -128,10 +134,25 @@ class StagedRows:
     def table(self, numbers: Sequence[int]) -> pa.Table:
         names = [self.columns[n] for n in numbers]
         parts = [pq.ParquetFile(part).read(columns=names) for part in self.parts()]
-        return pa.concat_tables(parts).select(names)
+        table = pa.concat_tables(parts).select(names)
+        for place, number in enumerate(numbers):
+            if pa.types.is_duration(self.types[number]):  # which Spark writes as plain numbers
+                table = table.set_column(place, names[place], table.column(place).cast(self.types[number]))
+        return table
 
     def picked(self, numbers: Sequence[int]) -> StagedRows:
-        return StagedRows(self.folder, tuple(self.columns[n] for n in numbers))
+        columns, types = (tuple(of[n] for n in numbers) for of in (self.columns, self.types))
+        return StagedRows(self.folder, columns, types)
+
+    def refuse_too_many(self) -> None:
+        """Of more files, or larger ones, two rows would get one number."""
+        for path in self.parts():
+            part, chunk = re.search(_PART, Path(path).name), re.search(_CHUNK, Path(path).name)
+            if not part or not chunk or int(part[1]) >> _PART_BITS or int(chunk[1]) >> _CHUNK_BITS:
+                raise DatasetMergeError(
+                    f"Spark staged the source in files whose rows cannot be numbered, such as {path}",
+                    hint="merge a part of the source at a time, or set fewer tasks and larger files",
+                )
 
     def parts(self) -> list[str]:
         return sorted(str(part) for part in self.folder.glob("part-*.parquet"))
@@ -332,17 +353,18 @@ class SparkRows:
     def _bounds(self, numbers: Sequence[int]) -> pa.Table:
         from pyspark.sql import functions as F
 
+        texts = {f.name for f in self.frame.schema.fields if f.dataType.typeName().startswith("string")}
+        columns = {n: F.col(f"c{n}").cast("binary") if f"c{n}" in texts else F.col(f"c{n}") for n in numbers}
         with explained("the source"):
             found = self.frame.agg(
-                *[F.min(f"c{n}").alias(f"least{n}") for n in numbers],
-                *[F.max(f"c{n}").alias(f"most{n}") for n in numbers],
+                *[F.min(column).alias(f"least{n}") for n, column in columns.items()],
+                *[F.max(column).alias(f"most{n}") for n, column in columns.items()],
             ).toArrow()
-        return least_and_greatest(
-            pa.table(
-                [pa.chunked_array([*found[f"least{n}"].chunks, *found[f"most{n}"].chunks]) for n in numbers],
-                names=[str(n) for n in numbers],
-            )
-        )
+        bounds = []
+        for n in numbers:
+            both = pa.chunked_array([*found[f"least{n}"].chunks, *found[f"most{n}"].chunks])
+            bounds.append(both.cast(pa.string()) if f"c{n}" in texts else both)  # in the order of bytes, as footers are
+        return pa.table(bounds, names=[str(n) for n in numbers])
 
     def shown_moves(self, matches: Sequence[FileMatches], most: int) -> list[str]:
         said: list[str] = []
