@@ -21,12 +21,16 @@ if TYPE_CHECKING:
     from lockgate.running.result import ExportResult, RunResult
 
 
+MASTER = click.option("--master", metavar="URL", help="A Spark master, such as spark://host:7077 or local[4].")
+REMOTE = click.option("--remote", metavar="URL", help="A Spark Connect server, such as sc://host:15002.")
+
+
 @click.command()
 @PIPELINE
 @VAR
 @PROFILE
-@click.option("--master", metavar="URL", help="A Spark master, such as spark://host:7077 or local[4].")
-@click.option("--remote", metavar="URL", help="A Spark Connect server, such as sc://host:15002.")
+@MASTER
+@REMOTE
 @click.option("--supersede", is_flag=True, help="Give up what an interrupted earlier run of this pipeline had staged.")
 @JSON
 @DEBUG
@@ -46,13 +50,17 @@ def run(
         # py4j logs tracebacks on the root logger when its socket is interrupted; our message says what happened.
         logging.getLogger().addHandler(logging.NullHandler())
     with errors_shown(debug, json):
-        if master and remote:
-            raise ConfigError("--master and --remote exclude each other", hint="give one of them")
+        one_spark(master, remote)
         result = _execute(_ready(pipeline, variables(var), profile, master, remote, supersede, json, debug))
     if json:
         print_json(result.to_json())
     else:
         summary(result)
+
+
+def one_spark(master: str | None, remote: str | None) -> None:
+    if master and remote:
+        raise ConfigError("--master and --remote exclude each other", hint="give one of them")
 
 
 def _ready(
@@ -102,8 +110,13 @@ def _written(export: ExportResult) -> str:
 
 
 def _merged(export: ExportResult) -> str:
+    return f"{export.destination}: {merge_counts(export)}"
+
+
+def merge_counts(export: ExportResult) -> str:
+    """What a keyed export did, in words."""
     files = ", ".join(f"{what} {count:,}" for what, count in export.files.items())
-    return f"{export.destination}: rows {export.changes}; files {files}; by {export.engine}"
+    return f"rows {export.changes}; files {files}; by {export.engine}"
 
 
 def interrupt(number: int, frame: FrameType | None) -> None:

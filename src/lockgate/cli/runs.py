@@ -11,8 +11,10 @@ from lockgate.cli.console import DEBUG, JSON, errors_shown, print_json
 from lockgate.cli.tables import print_table
 from lockgate.config import load_project
 from lockgate.errors import ConfigError, PartialPublish
+from lockgate.modes import KEYED_MODES
 
 if TYPE_CHECKING:
+    from lockgate.running.result import ExportResult
     from lockgate.running.state import RunRecord, RunState
 
 
@@ -49,7 +51,7 @@ def runs(run: str | None, limit: int, json: bool, debug: bool) -> None:
         click.echo(f"run {record.id} of {record.pipeline}: {_status(record, state)}")
         click.echo(f"  started {record.started}, finished {record.finished or '-'}")
         for export in result.exports:
-            click.echo(f"  {export.type} {export.mode} {export.destination}: {export.status}, rows {export.rows}")
+            click.echo(f"  {export.type} {export.mode} {export.destination}: {export.status}, {_did(export)}")
         for check in result.checks:
             click.echo(f"  check {check.name}: {'passed' if check.passed else f'{check.failing_rows} rows found'}")
         if record.error:
@@ -89,6 +91,14 @@ def resume(run: str, json: bool, debug: bool) -> None:
             click.echo(f"run {run} had published everything already; nothing was changed")
         else:
             summary(result)
+
+
+def _did(export: ExportResult) -> str:
+    if export.mode not in KEYED_MODES or export.status != "published":
+        return f"rows {export.rows}"
+    from lockgate.cli.run import merge_counts
+
+    return merge_counts(export)
 
 
 def _status(record: RunRecord, state: RunState) -> str:

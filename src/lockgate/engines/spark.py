@@ -23,6 +23,7 @@ from lockgate.engines.new_files import write_new_files
 from lockgate.engines.spark_errors import explained
 from lockgate.engines.spark_keys import always_fits, spark_type
 from lockgate.engines.spark_package import give_package
+from lockgate.engines.spark_session import settings
 from lockgate.engines.spark_source import SparkRows
 from lockgate.engines.spark_worker import FileToRead, FileToWrite
 from lockgate.errors import StorageError
@@ -43,6 +44,7 @@ _ROWS_A_SCAN = 2_000_000
 _ROWS_A_NEW_FILE = 2_000_000
 _MOST_TASKS = 10_000
 _ROWS_TO_BROADCAST = 500_000
+_ANSWERED_AS = {"spark.sql.execution.arrow.useLargeVarTypes": "false"}  # the types of what workers hand back
 _WRITTEN = "path string, rows bigint, size bigint"
 
 
@@ -72,6 +74,7 @@ class SparkEngine:
     def __enter__(self) -> SparkEngine:
         with explained("handing over the package"):
             give_package(self._session)
+        self._stack.enter_context(settings(self._session, _ANSWERED_AS))
         return self
 
     def __exit__(self, *_: object) -> None:

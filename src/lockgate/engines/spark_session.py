@@ -1,8 +1,13 @@
-"""The session that a program has already."""
+"""The session that a program has already, and its options."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 def active_session() -> Any:
@@ -10,3 +15,19 @@ def active_session() -> Any:
     from pyspark.sql import SparkSession
 
     return SparkSession.getActiveSession()
+
+
+@contextmanager
+def settings(session: SparkSession, wanted: dict[str, str]) -> Iterator[None]:
+    """Options of a session for the time of a block, as they were again after it."""
+    before = {name: session.conf.get(name, None) for name in wanted}
+    for name, value in wanted.items():
+        session.conf.set(name, value)
+    try:
+        yield
+    finally:
+        for name, old in before.items():
+            if old is None:
+                session.conf.unset(name)
+            else:
+                session.conf.set(name, old)

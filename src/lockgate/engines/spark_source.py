@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 from lockgate.engines import spark_worker as worker
 from lockgate.engines.spark_errors import explained
 from lockgate.engines.spark_keys import is_joined_as_it_is, spark_type
+from lockgate.engines.spark_session import settings
 from lockgate.errors import DatasetMergeError, SchemaMismatchError
 from lockgate.identifiers import quoted
 from lockgate.merging.footers import read_footers
@@ -75,7 +76,7 @@ def held(frame: DataFrame) -> Iterator[SparkSource]:
 def staged(frame: DataFrame, folder: Path) -> Iterator[SparkSource]:
     """A source whose rows Spark writes to `folder` first: they are computed once, also if a worker dies."""
     session, schema, rows = frame.sparkSession, arrow_schema(frame), numbered(frame)
-    with _settings(session, _WRITTEN_AS), explained("the source"):
+    with settings(session, _WRITTEN_AS), explained("the source"):
         rows.write.parquet(f"file://{folder}")
     yield of_files(session, folder, rows.columns, schema)
 
@@ -184,23 +185,8 @@ def of_table(session: SparkSession, table: pa.Table) -> SparkSource:
         columns.append(column.cast(kind) if kind != column.type else column)
     names = [f"c{i}" for i in range(table.num_columns)]
     carried = pa.table([*columns, pa.arange(0, table.num_rows)], names=[*names, "place"])
-    with explained("the source"), _settings(session, _TAKEN_AS):
+    with explained("the source"), settings(session, _TAKEN_AS):
         return SparkSource(session.createDataFrame(carried), table.schema, TableRows(table))
-
-
-@contextmanager
-def _settings(session: SparkSession, wanted: dict[str, str]) -> Iterator[None]:
-    before = {name: session.conf.get(name, None) for name in wanted}
-    for name, value in wanted.items():
-        session.conf.set(name, value)
-    try:
-        yield
-    finally:
-        for name, old in before.items():
-            if old is None:
-                session.conf.unset(name)
-            else:
-                session.conf.set(name, old)
 
 
 @dataclass(frozen=True)

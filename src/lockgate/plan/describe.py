@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from lockgate.language.statements import CreateTableStep, ExportStep, LoadStep
+from lockgate.modes import KEYED_MODES
 from lockgate.plan.steps import Plan, Step
 
 HEADING = ("#", "step", "name", "reads", "writes", "mode")
@@ -50,8 +51,13 @@ def _export(export: ExportStep) -> dict[str, Any]:
         "rows": None,
         "version": None,
         "files": {"rewritten": None, "added": None, "preserved": None},
-        "engine": "spark",
+        "engine": _engine(export),
     }
+
+
+def _engine(export: ExportStep) -> str:
+    """What writes the files: Spark, or for a keyed mode the engine that is asked for."""
+    return str(export.options.get("engine", "auto")).lower() if export.mode in KEYED_MODES else "spark"
 
 
 def _mode(step: Step) -> str | None:

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lockgate.config import Project, SparkSettings, load_project
+from lockgate.errors import SparkUnavailable
 from lockgate.running.load import load_plan
 from lockgate.running.pipeline import PipelineRun, utc_now
+from lockgate.running.preview import Preview
 from lockgate.running.progress import Progress, Silent
 from lockgate.running.result import RunResult
 from lockgate.running.session import open_session
@@ -64,8 +69,57 @@ def make_run(
         state=RunState(project.state),
         progress=progress or Silent(),
         supersede=supersede,
-        local=not settings.remote and settings.master.startswith("local"),
+        local=_sees_our_files(settings),
     )
+
+
+def make_preview(
+    pipeline: str | Path,
+    project: Project,
+    *,
+    variables: Mapping[str, Any] | None = None,
+    spark: SparkSession | None = None,
+    settings: SparkSettings | None = None,
+    progress: Progress | None = None,
+    debug: bool = False,
+) -> Preview:
+    """A preview that is ready to execute; raises PipelineError if the pipeline is wrong."""
+    plan = load_plan(pipeline, project, variables)
+    settings = settings or project.profile.spark
+    progress = progress or Silent()
+
+    @contextmanager
+    def session() -> Iterator[SparkSession]:
+        if spark is not None:
+            yield spark
+            return
+        scratch = Path(tempfile.mkdtemp(prefix="lockgate-preview-"))  # a run has the project's state folder for it
+        try:
+            with progress.working("starting Spark"):
+                own = open_session(settings, name=f"lockgate plan {plan.pipeline}", scratch=scratch, debug=debug)
+        except SparkUnavailable:  # its hint names Spark's log, which is in there
+            raise
+        except BaseException:
+            shutil.rmtree(scratch, ignore_errors=True)
+            raise
+        try:
+            yield own
+        finally:
+            own.stop()
+            shutil.rmtree(scratch, ignore_errors=True)
+
+    return Preview(
+        plan=plan,
+        project=project,
+        run=new_run_id(utc_now(), secrets.token_hex(4)),
+        open_session=session,
+        progress=progress,
+        local=_sees_our_files(settings),
+    )
+
+
+def _sees_our_files(settings: SparkSettings) -> bool:
+    return not settings.remote and settings.master.startswith("local")
 
 
 def spark_settings(project: Project, *, master: str | None, remote: str | None) -> SparkSettings:

@@ -1,9 +1,10 @@
 """Statements become DataFrames. Spark only analyses them, so a mistake in the SQL shows before anything is computed.
-What a keyed mode needs to know of its rows is computed after the last statement, and before the first row is staged."""
+What a keyed mode needs to know of its rows is for the caller to ask, after the last statement."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,6 +17,7 @@ from lockgate.errors import (
     RunError,
     SchemaMismatchError,
     SourceError,
+    StageError,
 )
 from lockgate.identifiers import quoted
 from lockgate.language.diagnostics import Diagnostic
@@ -29,7 +31,8 @@ from lockgate.language.statements import (
 )
 from lockgate.modes import KEYED_MODES
 from lockgate.plan.steps import Plan, Step
-from lockgate.running.session import quietly
+from lockgate.running.python_functions import forget_functions, register_functions
+from lockgate.running.session import quietly, run_settings
 from lockgate.running.sources import read_source
 from lockgate.running.spark_errors import query_error, spark_message
 
@@ -38,6 +41,16 @@ if TYPE_CHECKING:
 
 _OWN_VIEW = "__lockgate_{run}_{number}"
 _CODES = {NullKeyError: "null-key", DuplicateKeyError: "duplicate-key", SchemaMismatchError: "schema"}
+_NOTHING = "nothing was published; every destination is as it was"
+
+
+@contextmanager
+def opened_frames(session: SparkSession, plan: Plan, project: Path, run: str) -> Iterator[Frames]:
+    """Frames in a session with the settings of a run and the functions of the project, which it loses again."""
+    with ExitStack() as stack:
+        stack.enter_context(run_settings(session))
+        stack.callback(forget_functions, session, register_functions(session, project))
+        yield stack.enter_context(Frames(session, plan, project, run))
 
 
 class Frames:
@@ -53,7 +66,7 @@ class Frames:
         self._views: list[str] = []
         self._kept: list[DataFrame] = []
         self._results: dict[int, DataFrame] = {}
-        self._unchecked: list[tuple[Step, Callable[[], None]]] = []  # the rows that keyed modes bring
+        self._checks: dict[int, Callable[[], None]] = {}  # of the rows that keyed modes bring, by the step's number
 
     def __enter__(self) -> Frames:
         self._refuse_to_shadow()
@@ -80,11 +93,17 @@ class Frames:
             )
 
     def build(self, step: Step, number: int) -> None:
-        """Analyse one step. Steps come in the plan's order; with the last one the rows of keyed modes are checked."""
+        """Analyse one step. Steps come in the plan's order."""
         self._explained(step, partial(self._analyse, step, number))
-        if number == len(self._plan.steps) - 1:
-            for keyed, check in self._unchecked:
-                self._explained(keyed, check)
+
+    @property
+    def keyed_steps(self) -> tuple[int, ...]:
+        """The numbers of the steps that merge into a table. Their rows are to be checked before any result is used."""
+        return tuple(self._checks)
+
+    def check_rows(self, number: int) -> None:
+        """Compute the rows that a keyed step brings; raises a MergeError if one of them cannot be merged."""
+        self._explained(self._plan.steps[number], self._checks[number])
 
     def _analyse(self, step: Step, number: int) -> None:
         statement = step.statement
@@ -108,6 +127,24 @@ class Frames:
         except LockgateError:
             raise
         except Exception as error:  # pyspark has many; each is Spark's word on this statement
+            raise self.explain(error, step) from error
+
+    @contextmanager
+    def exporting(self, step: Step) -> Iterator[None]:
+        """What goes wrong with the rows of an export, said with the place of its statement."""
+        place = step.statement.place
+        try:
+            yield
+        except StageError as error:
+            raise StageError(f"{place}: {error.message}", in_place=error.in_place, hint=error.hint) from error
+        except MergeError as error:  # of the kind it is, so that a caller can tell a NULL key from a lossy cast
+            error.message = f"{place}: {error.message}"
+            error.args = (error.message,)
+            error.in_place = _NOTHING
+            raise
+        except LockgateError:
+            raise
+        except Exception as error:  # Spark's, from computing or writing the rows
             raise self.explain(error, step) from error
 
     def result(self, number: int) -> DataFrame:
@@ -140,7 +177,7 @@ class Frames:
         made = step.name.casefold() in self._views
         before = self.session.table(quoted(step.name)) if made and statement.mode != "REPLACE" else None
         if statement.mode in KEYED_MODES:
-            frame = self._merged(step, number, statement, before, frame)
+            frame = self._merged(number, statement, before, frame)
         elif before is not None:
             frame = before.unionByName(frame)
         if step.shared:
@@ -150,7 +187,6 @@ class Frames:
 
     def _merged(
         self,
-        step: Step,
         number: int,
         statement: LoadStep | CreateTableStep,
         target: DataFrame | None,
@@ -163,8 +199,7 @@ class Frames:
         source = self._keep(self._pinned(number, source))
         result = merged(target, source, statement.mode, statement.upsert_keys, statement.order_by)
         schema = target.schema if target is not None else None
-        check = partial(check_rows, source, schema, statement.mode, statement.upsert_keys)
-        self._unchecked.append((step, check))
+        self._checks[number] = partial(check_rows, source, schema, statement.mode, statement.upsert_keys)
         return result
 
     def _keep(self, frame: DataFrame) -> DataFrame:
@@ -193,6 +228,4 @@ def _placed(error: MergeError, step: Step) -> MergeError:
     place = getattr(step.statement, "mode_place", step.statement.place)
     message = f"MODE {getattr(step.statement, 'mode', '')} of table {step.name}: {error.message}"
     shown = Diagnostic(place, _CODES.get(type(error), "merge"), message)
-    return type(error)(
-        shown.render(), hint=error.hint, in_place="nothing was published; every destination is as it was"
-    )
+    return type(error)(shown.render(), hint=error.hint, in_place=_NOTHING)

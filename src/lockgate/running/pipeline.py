@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from lockgate.config import Project
-from lockgate.destinations import registry
 from lockgate.destinations.protocol import Destination, ExportRequest, Prepared
 from lockgate.errors import (
     CheckFailed,
@@ -19,22 +18,20 @@ from lockgate.errors import (
     PartialPublish,
     PublishError,
     RunError,
-    StageError,
     StateError,
 )
-from lockgate.language.statements import ExportStep, SourceStep
+from lockgate.language.statements import SourceStep
 from lockgate.plan.steps import Plan, Step
 from lockgate.running.checks import failure, found, run_check
-from lockgate.running.frames import Frames
+from lockgate.running.frames import Frames, opened_frames
 from lockgate.running.progress import Progress, Silent
 from lockgate.running.publish import publish_exports
-from lockgate.running.python_functions import forget_functions, register_functions
+from lockgate.running.requests import export_requests
 from lockgate.running.result import ExportResult, RunResult, StepResult
-from lockgate.running.session import run_settings
 from lockgate.running.settle import discard_staged, settle_previous
 from lockgate.running.sources import find_missing, recover_folders
 from lockgate.running.spark_errors import spark_message
-from lockgate.running.stage import bring_home, stage_rows
+from lockgate.running.stage import bring_home, check_columns, stage_rows
 from lockgate.running.state import RunState
 from lockgate.storage.local import LocalStorage
 from lockgate.storage.staging import PREFIX, StagingArea, area_path
@@ -55,7 +52,6 @@ class _Export:
     number: int  # among the exports
     step_number: int  # among all steps
     step: Step
-    statement: ExportStep
     request: ExportRequest
     destination: Destination
     result: ExportResult
@@ -120,27 +116,10 @@ class PipelineRun:
         self._settling = False
 
     def _requests(self) -> Iterator[_Export]:
-        number = 0
-        for step_number, step in enumerate(self.plan.steps):
-            statement = step.statement
-            if not isinstance(statement, ExportStep):
-                continue
-            number += 1
-            request = ExportRequest(
-                destination=statement.destination_uri,
-                type=statement.connector_type.upper(),
-                mode=statement.mode,
-                options=statement.options,
-                keys=tuple(statement.upsert_keys),
-                order_by=tuple(statement.order_by),
-                project=self.project.root,
-                run=self.run,
-                number=number,
-            )
-            destination = registry.find(request.type)
-            assert destination is not None, "the planner refuses unknown types"
-            result = ExportResult(statement.label, request.destination, request.type, request.mode)
-            yield _Export(number, step_number, step, statement, request, destination, result)
+        for step_number, request, destination in export_requests(self.plan, self.project.root, self.run):
+            step = self.plan.steps[step_number]
+            result = ExportResult(step.name, request.destination, request.type, request.mode)
+            yield _Export(request.number, step_number, step, request, destination, result)
 
     # stage and check
 
@@ -153,21 +132,42 @@ class PipelineRun:
         self._make_areas()  # first of all: a folder that cannot be written is found before hours of work
         with self.progress.working("starting Spark"):
             session = self.open_session()
-        with ExitStack() as stack:
-            stack.enter_context(run_settings(session))
-            stack.callback(forget_functions, session, register_functions(session, self.project.root))
-            frames = stack.enter_context(Frames(session, self.plan, self.project.root, self.run))
+        with opened_frames(session, self.plan, self.project.root, self.run) as frames:
             for number, step in enumerate(self.plan.steps):
                 with self._timed(number):
                     frames.build(step, number)
                 if step.kind not in ("check", "export"):
                     self._steps[number].status = "ready"
+            for export in self._exports:
+                with self._timed(export.step_number):
+                    self._check_columns(export, frames)
+            for number in frames.keyed_steps:
+                self._check_rows(number, frames)
             self.progress.phase("stage")
             for export in self._exports:
                 with self._timed(export.step_number):
                     self._stage(export, frames)
             self.progress.phase("check")
             self._check(frames)
+
+    def _check_columns(self, export: _Export, frames: Frames) -> None:
+        """Of all exports before the rows of any are computed."""
+        export.result.status = "failed"  # until it is clear that it can be staged
+        request, layout = export.request, export.destination.layout(export.request)
+        with frames.exporting(export.step):
+            check_columns(frames.result(export.step_number), layout, request.keys, request.order_by)
+        export.result.status = "pending"
+
+    def _check_rows(self, number: int, frames: Frames) -> None:
+        name = self._steps[number].name
+        try:
+            with self._timed(number), self.progress.working(f"checking the rows of {name}"):
+                frames.check_rows(number)
+        except LockgateError as error:
+            wrong = "its rows cannot be merged" if isinstance(error, MergeError) else "its rows cannot be computed"
+            self.progress.failed(name, wrong)
+            raise
+        self.progress.done(name, "its rows can be merged")
 
     def _make_areas(self) -> None:
         places = {e.number: e.destination.staging_place(e.request) for e in self._exports}
@@ -180,27 +180,13 @@ class PipelineRun:
     def _stage(self, export: _Export, frames: Frames) -> None:
         assert export.area is not None
         export.result.status = "failed"  # until it is staged
-        try:
-            with self._rows_area(export.area) as spark_area:
-                with self.progress.working(f"staging {export.result.name}", watch=spark_area.rows):
-                    layout = export.destination.layout(export.request)
-                    rows = stage_rows(frames.result(export.step_number), layout, spark_area.rows, self.storage)
-                    if spark_area is not export.area:
-                        rows = bring_home(self.storage, rows, export.area.rows)
-                    export.prepared = export.destination.stage(export.request, export.area, rows)
-        except StageError as error:
-            raise StageError(
-                f"{export.statement.place}: {error.message}", in_place=error.in_place, hint=error.hint
-            ) from error
-        except MergeError as error:  # of the kind it is, so that a caller can tell a NULL key from a lossy cast
-            error.message = f"{export.statement.place}: {error.message}"
-            error.args = (error.message,)
-            error.in_place = "nothing was published; every destination is as it was"
-            raise
-        except LockgateError:
-            raise
-        except Exception as error:  # Spark's, from computing or writing the rows
-            raise frames.explain(error, export.step) from error
+        with frames.exporting(export.step), self._rows_area(export.area) as spark_area:
+            with self.progress.working(f"staging {export.result.name}", watch=spark_area.rows):
+                layout = export.destination.layout(export.request)
+                rows = stage_rows(frames.result(export.step_number), layout, spark_area.rows, self.storage)
+                if spark_area is not export.area:
+                    rows = bring_home(self.storage, rows, export.area.rows)
+                export.prepared = export.destination.stage(export.request, export.area, rows)
         export.result.status = "staged"
         export.result.rows = self._steps[export.step_number].rows = export.prepared.rows
         self._steps[export.step_number].status = "staged"

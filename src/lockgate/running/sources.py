@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from lockgate.errors import SourceError
 from lockgate.language.diagnostics import Diagnostic, nearest
 from lockgate.language.statements import SourceStep
+from lockgate.targets import journal
 from lockgate.targets.folder import needs_recovery, recover
 
 if TYPE_CHECKING:
@@ -105,6 +106,20 @@ def recover_folders(step: SourceStep, project: Path) -> None:
     for location in _locations(path, project) if isinstance(path, str | list) else []:
         if Path(location).is_dir() and needs_recovery(Path(location)):
             recover(location)
+
+
+def refuse_unfinished(step: SourceStep, project: Path) -> None:
+    """For who may change nothing: refuse a Parquet folder in which an interrupted write is still to be finished."""
+    path = step.params.get("path")
+    for location in _locations(path, project) if isinstance(path, str | list) else []:
+        if Path(location).is_dir() and journal.read(Path(location)) is not None:
+            unfinished = Diagnostic(
+                step.params_place,
+                "source",
+                f"the source {step.name} reads {location}, where a decided write was interrupted and is not finished",
+                f"run `lockgate recover {location}`, then try again",
+            )
+            raise SourceError(unfinished.render(), in_place="nothing was written")
 
 
 def _exists(location: str) -> bool:

@@ -29,6 +29,11 @@ def query_error(error: Exception, step: str, statement: Place, queries: Iterable
     )
 
 
+def speaks_of_sql(error: BaseException) -> bool:
+    """Whether Spark says which piece of SQL text it speaks of: then a statement of the pipeline is to blame."""
+    return isinstance(error, Exception) and bool(_contexts(error))
+
+
 def spark_message(error: Exception) -> str:
     """What Spark says, without plans and traces.
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lockgate.destinations.protocol import Layout, StagedRows
-from lockgate.errors import StageError
+from lockgate.errors import SchemaMismatchError, StageError
 from lockgate.identifiers import quoted
+from lockgate.language.diagnostics import nearest
+from lockgate.merging.order import parse_order_by
 from lockgate.storage.local import LocalStorage
 
 if TYPE_CHECKING:
@@ -21,8 +24,8 @@ _NOTHING = "nothing was published; every destination is as it was"
 
 
 def stage_rows(frame: DataFrame, layout: Layout, target: Path, storage: LocalStorage) -> StagedRows:
-    """Compute the query once and leave its rows below `target`, whose parent exists."""
-    check_columns(frame, layout)
+    """Compute the query once and leave its rows below `target`, whose parent exists. Its columns must have passed
+    `check_columns`."""
     columns = tuple(frame.columns)
     _write(_shaped(frame, layout), layout, target)
     parts = _parts(target)
@@ -35,8 +38,24 @@ def stage_rows(frame: DataFrame, layout: Layout, target: Path, storage: LocalSto
     return StagedRows(target, tuple(parts), columns)
 
 
-def check_columns(frame: DataFrame, layout: Layout) -> None:
-    """Refuse what the file could not hold, before anything is computed."""
+def count_rows(frame: DataFrame, layout: Layout) -> int:
+    """How many rows would be staged. Every value of them is computed, so that what fails in a run fails here too; they
+    go nowhere."""
+    from pyspark.sql import functions as F
+
+    if type(frame).__module__.startswith("pyspark.sql.connect"):
+        from pyspark.sql.connect.observation import Observation
+    else:
+        from pyspark.sql import Observation
+
+    seen = Observation()
+    counted = _shaped(frame, layout).observe(seen, F.count(F.lit(1)).alias("rows"))
+    counted.write.format("noop").mode("overwrite").save()
+    return int(seen.get["rows"])
+
+
+def check_columns(frame: DataFrame, layout: Layout, keys: Sequence[str] = (), order_by: Sequence[str] = ()) -> None:
+    """Refuse what the file could not hold, and keys that are not there, before anything is computed."""
     twice = [name for name, n in Counter(c.casefold() for c in frame.columns).items() if n > 1]
     if twice:
         raise StageError(
@@ -44,6 +63,8 @@ def check_columns(frame: DataFrame, layout: Layout) -> None:
         )
     if not frame.columns:
         raise StageError("the query has no columns", in_place=_NOTHING)
+    _require(frame.columns, keys, "key column")
+    _require(frame.columns, [key.column for key in parse_order_by(order_by)], "ORDER BY column")
     if layout.shape == "csv":
         for field in frame.schema.fields:
             kind = field.dataType.simpleString()
@@ -69,6 +90,19 @@ def check_columns(frame: DataFrame, layout: Layout) -> None:
             )
     if layout.partition_by and len(layout.partition_by) >= len(frame.columns):
         raise StageError("partition_by names every column, so no column is left for the files", in_place=_NOTHING)
+
+
+def _require(columns: Sequence[str], names: Sequence[str], called: str) -> None:
+    """A merge takes names as they are spelled, upper and lower case told apart, and so does this."""
+    missing = [name for name in names if name not in columns]
+    if missing:
+        shown, known = (", ".join(f'"{name}"' for name in listed) for listed in (missing, columns))
+        near = nearest(missing[0], columns)
+        raise SchemaMismatchError(
+            f"the query has no {called} {shown}; its columns are {known}",
+            in_place=_NOTHING,
+            hint=f'did you mean "{near}"?' if near else None,
+        )
 
 
 def _shaped(frame: DataFrame, layout: Layout) -> DataFrame:

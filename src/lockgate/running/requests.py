@@ -1,0 +1,35 @@
+"""The exports of a plan as their destinations see them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from lockgate.destinations import registry
+from lockgate.destinations.protocol import Destination, ExportRequest
+from lockgate.language.statements import ExportStep
+from lockgate.plan.steps import Plan
+
+
+def export_requests(plan: Plan, project: Path, run: str) -> Iterator[tuple[int, ExportRequest, Destination]]:
+    """Each export with the number of its step among all steps, in the plan's order."""
+    number = 0
+    for step_number, step in enumerate(plan.steps):
+        statement = step.statement
+        if not isinstance(statement, ExportStep):
+            continue
+        number += 1
+        request = ExportRequest(
+            destination=statement.destination_uri,
+            type=statement.connector_type.upper(),
+            mode=statement.mode,
+            options=statement.options,
+            keys=tuple(statement.upsert_keys),
+            order_by=tuple(statement.order_by),
+            project=project,
+            run=run,
+            number=number,
+        )
+        destination = registry.find(request.type)
+        assert destination is not None, "the planner refuses unknown types"
+        yield step_number, request, destination
