@@ -68,7 +68,7 @@ class KeyedMerge:
             return False
 
     def _merge(self, opened: OpenTarget, dataset: str) -> Decision:
-        with _advice_for_pipelines():
+        with advice_for_pipelines():
             staged, engine = self._staged(opened, self._request())
         if staged.moves:
             self.target.storage.fsync_folder(self.folder)
@@ -144,7 +144,7 @@ class KeyedMerge:
 
 
 @contextmanager
-def _advice_for_pipelines() -> Iterator[None]:
+def advice_for_pipelines() -> Iterator[None]:
     """What a merge advises to a caller in Python, in the words of a pipeline."""
     try:
         yield

@@ -78,7 +78,8 @@ class OneFileDestination(ABC):
         # Either it was swapped in just now, or before a crash that may have come before this sync.
         storage.fsync_folder(final.parent)
         files = {"rewritten": int(replaced), "added": int(not replaced), "preserved": 0}
-        return Outcome(inserted=prepared.rows, updated=0, deleted=None, files=files, paths=(str(final),))
+        deleted = None if prepared.mode == "REPLACE" else 0
+        return Outcome(inserted=prepared.rows, updated=0, deleted=deleted, files=files, paths=(str(final),))
 
     def is_decided(self, prepared: Prepared) -> bool:
         return not Path(prepared.instructions["staged"]).exists()

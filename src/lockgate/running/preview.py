@@ -16,9 +16,7 @@ from lockgate.errors import (
     ArgumentError,
     CheckFailed,
     DatasetMergeError,
-    DuplicateKeyError,
     LockgateError,
-    PartitionMoveError,
     RunError,
     StageError,
 )
@@ -221,14 +219,11 @@ def _take(numbers: Prediction, merged: MergeResult, request: ExportRequest) -> N
 @contextmanager
 def _in_words_of_pipelines() -> Iterator[None]:
     """What a merge says to a caller in Python, as a run says it."""
+    from lockgate.destinations.keyed_merge import advice_for_pipelines
+
     try:
-        yield
-    except DuplicateKeyError as error:
-        error.hint = "leave one row a key, or use MODE DEDUPLICATE, with ORDER BY to say which row stays"
-        raise
-    except PartitionMoveError as error:
-        error.hint = 'give the rows their old partition values, or set OPTIONS {"allow_partition_moves": true}'
-        raise
+        with advice_for_pipelines():
+            yield
     except ArgumentError as error:  # a target that is a file: the pipeline's text is right, and its place is not
         raise StageError(error.message, hint=error.hint) from error
     except DatasetMergeError as error:  # the Spark engine computes the rows, which a run does before the merge
