@@ -138,6 +138,7 @@ def test_a_worker_dies_in_the_middle(cluster: Cluster, lake: Lake, tmp_path: Pat
     assert not list(root.glob(".staging*"))
 
 
+@pytest.mark.slow
 def test_the_driver_dies_in_the_middle(cluster: Cluster, lake: Lake, tmp_path: Path) -> None:
     root = lake.root
     before = {path.name: path.read_bytes() for path in root.glob("*.parquet")}
