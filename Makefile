@@ -31,8 +31,10 @@ lint: $(READY) ## ruff, mypy --strict, import-linter
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 
-test: lint ## lint, then every test but the slow ones
-	$(BIN)/python -m pytest
+test: lint ## lint, then every test but the slow ones, in two halves side by side
+	@$(BIN)/python -m pytest tests/end_to_end & half=$$!; bad=0; \
+	  $(BIN)/python -m pytest --ignore=tests/end_to_end || bad=$$?; \
+	  wait $$half || bad=$$?; exit $$bad
 
 soak: $(READY) ## the long tests
 	$(BIN)/python -m pytest -m slow --timeout 3600

@@ -24,6 +24,8 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     from lockgate.running.session import open_session
 
     settings = SparkSettings(master="local[2]", conf=CONF)
+    if remote := os.environ.get("LOCKGATE_TEST_SPARK_REMOTE"):  # set by contracts/engine/test_spark_connect.py
+        settings = SparkSettings(remote=remote, conf={"spark.sql.shuffle.partitions": "4"})
     session = open_session(settings, name="lockgate tests", scratch=tmp_path_factory.mktemp("spark"))
     yield session
     session.stop()

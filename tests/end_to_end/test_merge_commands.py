@@ -369,7 +369,6 @@ MERGE = ["--strategy", "upsert", "--key", "id"]
         (["merge", "one.csv", "lake", "--strategy", "upsert", "--key", "id,id"], ["--key", '"id" is named twice']),
         (["merge", "one.csv", "lake", "--strategy", "upsert", "--key", "i\nd"], ["--key"]),
         (["merge", "one.csv", "lake", *MERGE, "--engine", "polars"], ["no engine 'polars'", "auto, arrow, duckdb"]),
-        (["merge", "one.csv", "lake", *MERGE, "--engine", "spark"], ["the Spark engine is not available"]),
         (["merge", "one.csv", "lake", *MERGE, "--schema", "loose"], ["'loose' is not one of 'strict', 'evolve'"]),
         (["merge", "one.csv", "lake", *MERGE, "--compression", "rar"], ["'rar' is not one of"]),
         (["merge", "one.csv", "lake", *MERGE, "--max-rows-per-file", "0"], ["--max-rows-per-file"]),

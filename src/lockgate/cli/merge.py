@@ -99,14 +99,17 @@ def merge(
 def _session(debug: bool) -> Iterator[Any]:
     """The profile's Spark, as `lockgate run` would start or reach it."""
     from lockgate.config import load_project
+    from lockgate.datasets.by_spark import active_session
     from lockgate.running.session import open_session
 
     project = load_project()
+    was_there = active_session() is not None
     session = open_session(project.profile.spark, name="lockgate merge", scratch=project.state, debug=debug)
     try:
         yield session
     finally:
-        session.stop()
+        if not was_there:
+            session.stop()
 
 
 def _lines(result: MergeResult, target: str, keys: Sequence[str], choice: str) -> list[str]:

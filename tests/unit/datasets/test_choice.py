@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import lockgate
+from lockgate.datasets import by_spark
 
 ROWS = pa.table({"id": [1, 2, 3], "x": ["a", "b", "c"]})
 CHANGE = pa.table({"id": [2], "x": ["B"]})
@@ -47,9 +48,17 @@ def test_duckdb_where_a_connection_is_given(tmp_path: Path, caplog: pytest.LogCa
     assert said == "auto: the DuckDB engine, because a connection to it was given"
 
 
-@pytest.mark.parametrize("engine", ["spark", "pandas", ""])
+@pytest.mark.parametrize("engine", ["Spark", "pandas", ""])
 def test_an_engine_that_is_not_there_is_refused(tmp_path: Path, engine: str) -> None:
     with pytest.raises(lockgate.ArgumentError, match="engine") as refused:
         lockgate.merge(ROWS, tmp_path / "new", strategy="upsert", key_columns="id", engine=engine)
+    assert refused.value.in_place == "nothing was written"
+    assert not (tmp_path / "new").exists()
+
+
+def test_spark_needs_a_session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(by_spark, "active_session", lambda: None)
+    with pytest.raises(lockgate.ArgumentError, match="needs a Spark session") as refused:
+        lockgate.merge(ROWS, tmp_path / "new", strategy="upsert", key_columns="id", engine="spark")
     assert refused.value.in_place == "nothing was written"
     assert not (tmp_path / "new").exists()
