@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 
 import lockgate
 from support.leftovers import leftovers
@@ -103,6 +104,7 @@ def wait_until(happened: Callable[[], object], process: subprocess.Popen[bytes] 
         time.sleep(0.05)
 
 
+@pytest.mark.slow
 def test_a_task_that_is_tried_again_adds_its_rows_once(tmp_path: Path) -> None:
     run_script(START + FAILS_ONCE, str(tmp_path))
     assert (tmp_path / "tried").exists()

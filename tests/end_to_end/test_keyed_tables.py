@@ -355,6 +355,7 @@ def test_the_same_as_a_merge_by_arrow(run_sql, project, mode):
     assert changed
 
 
+@pytest.mark.slow
 def test_over_spark_connect(tmp_path):
     """There a name is looked up when a query runs: the new rows must be of the table as it was before them."""
     (tmp_path / "pipeline.sql").write_text(

@@ -342,6 +342,7 @@ def test_a_plan_without_preview_names_the_engine_and_needs_no_spark(project):
     assert ended.stderr.splitlines()[-1] == "0 set()"
 
 
+@pytest.mark.slow
 def test_over_spark_connect(project, tmp_path_factory):
     old_rows(project)
     (project / "p.sql").write_text(

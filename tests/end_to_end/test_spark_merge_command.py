@@ -9,8 +9,10 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 
 
+@pytest.mark.slow
 def test_it_starts_the_profiles_spark(tmp_path: Path) -> None:
     (tmp_path / "lake").mkdir()
     pq.write_table(pa.table({"id": [1, 2], "x": ["a", "b"]}), tmp_path / "lake" / "a.parquet")

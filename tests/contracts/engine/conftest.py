@@ -68,7 +68,7 @@ def dataset(root: Path, implementation: Mapping[str, Any]) -> Iterator[Dataset]:
 
 # On Spark a merge of two rows takes a second or two. The tests of what a merge means run there one case each, the rest
 # in the long run.
-_MEANING = ("strategies", "source_keys", "target_keys", "partitions")
+_MEANING = ("strategies", "source_keys", "target_keys")
 
 
 @pytest.hookimpl(tryfirst=True)  # before those marked slow are left out
