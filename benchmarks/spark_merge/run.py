@@ -78,7 +78,7 @@ WAYS = {"lockgate": by_lockgate, "by hand": by_hand}
 
 
 def measure(way: str, cores: int, share: float, rows: int, files: int, folder: Path) -> float:
-    """In a process of its own, with a warm-up on little data."""
+    """In a process of its own, with a warm-up on a tenth of the data."""
     from lockgate.config import SparkSettings
     from lockgate.running.session import open_session
 
@@ -86,9 +86,9 @@ def measure(way: str, cores: int, share: float, rows: int, files: int, folder: P
     conf = {"spark.sql.shuffle.partitions": "8", "spark.driver.memory": "4g"}
     spark = open_session(SparkSettings(master=f"local[{cores}]", conf=conf), name="bench", scratch=work)
     try:
-        make_data(work / "small", 20_000, 20)
+        make_data(work / "less", rows // 10, 20)
         for _ in range(3):
-            WAYS[way](spark, source(spark, 20_000, 20, 1.0), work / "small" / "data")
+            WAYS[way](spark, source(spark, rows // 10, 20, 1.0), work / "less" / "data")
         shutil.copytree(folder / "data", work / "data")
         os.sync()
         began = time.perf_counter()

@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import lockgate
+from lockgate.destinations import keyed_engine
 from lockgate.modes import KEYED_MODES
 from lockgate.running.pipeline import PipelineRun
 from support.arrow_run import snapshot
@@ -287,11 +288,21 @@ def test_check_needs_neither_arrow_nor_an_engine(project):
 
 
 def test_many_rows_are_merged_by_spark(run_sql, monkeypatch, caplog):
-    from lockgate.destinations import keyed_merge
-
-    monkeypatch.setattr(keyed_merge, "SMALL", 1)
+    monkeypatch.setattr(keyed_engine, "SMALL", 1)
     run_sql(export(pairs({1: "a", 2: "b"})))
     with caplog.at_level("INFO", "lockgate.merge"):
         (merged,) = run_sql(export(pairs({2: "B", 3: "c"}))).exports
     assert (merged.engine, merged.inserted, merged.updated) == ("spark", 1, 1)
     assert "auto: the Spark engine, because the rows to merge are many" in caplog.text
+
+
+@pytest.mark.parametrize(("most", "engine", "reason"), [(1, "spark", "the dataset is large"), (
+    2**30, "arrow", "the rows to merge are few")])  # fmt: skip
+def test_on_a_cluster_the_size_of_the_dataset_counts(run_sql, monkeypatch, caplog, most, engine, reason):
+    run_sql(export(pairs({1: "a", 2: "b"})))
+    monkeypatch.setattr(keyed_engine, "SMALL_DATASET", most)
+    monkeypatch.setattr("lockgate.engines.spark_session.is_local", lambda _: False)
+    with caplog.at_level("INFO", "lockgate.merge"):
+        (merged,) = run_sql(export(pairs({2: "B", 3: "c"}))).exports
+    assert (merged.engine, merged.inserted, merged.updated) == (engine, 1, 1)
+    assert f"auto: the {engine.capitalize()} engine, because {reason}" in caplog.text

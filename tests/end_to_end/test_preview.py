@@ -338,8 +338,14 @@ def test_a_plan_without_preview_names_the_engine_and_needs_no_spark(project):
         "    print(end.code, {'pyspark', 'duckdb', 'pyarrow'} & set(sys.modules), file=sys.stderr)"
     )
     ended = subprocess.run([sys.executable, "-c", script], cwd=project, capture_output=True, text=True, check=True)
-    assert [e["engine"] for e in json.loads(ended.stdout)["exports"]] == ["auto", "duckdb", "spark"]
+    exports = json.loads(ended.stdout)["exports"]
+    assert [e["engine"] for e in exports] == ["auto", "duckdb", "spark"]
+    assert exports[0]["engine_reason"].startswith("by Arrow if there are less than 64 MB of rows")
+    assert [e["engine_reason"] for e in exports[1:]] == ["by DuckDB, which its options ask for", None]
     assert ended.stderr.splitlines()[-1] == "0 set()"
+    shown = command(project, "p.sql").stdout.splitlines()
+    assert shown[-2].startswith("UPSERT a: by Arrow if")
+    assert shown[-1] == "UPSERT b: by DuckDB, which its options ask for"
 
 
 @pytest.mark.slow

@@ -27,7 +27,7 @@ from lockgate.config import SparkSettings
 from lockgate.running.session import open_session
 import lockgate
 
-master, root, scratch, slow, rows = sys.argv[1:]
+master, root, scratch, way, slow, rows = sys.argv[1:]
 rows = int(rows)
 conf = {
     "spark.sql.shuffle.partitions": "4",
@@ -38,18 +38,29 @@ conf = {
 }
 spark = open_session(SparkSettings(master=master, conf=conf), name="merge", scratch=Path(scratch))
 ids = spark.range(0, 2 * rows, 20).selectExpr("id", "'new' AS x", "id * 2 AS n")
+from lockgate.engines import spark_computed, spark_spread_worker, spark_tasks, spark_worker
+spark_tasks._LEAST_ROWS_A_TASK = 1
+if way == "joined":
+    spark_computed.ROWS_BROUGHT = 0
 if slow == "slow":
     # Each file takes a while, so that there is a middle to be killed in.
-    from lockgate.engines import spark_worker
-    quick = spark_worker.rewrite
-    def slowly(*given):
-        work = quick(*given)
+    joined, spread = spark_worker.rewrite, spark_spread_worker.rewrite
+    def joined_slowly(*given):
+        work = joined(*given)
         def step(key, table):
             import time
             time.sleep(0.7)
             return work(key, table)
         return step
-    spark_worker.rewrite = slowly
+    def spread_slowly(*given):
+        work = spread(*given)
+        def step(batches):
+            import time
+            for written in work(batches):
+                time.sleep(0.7)
+                yield written
+        return step
+    spark_worker.rewrite, spark_spread_worker.rewrite = joined_slowly, spread_slowly
 print("ready", flush=True)
 result = lockgate.merge(ids, root, strategy="upsert", key_columns="id")
 print(json.dumps(result.to_json()), flush=True)
@@ -71,6 +82,7 @@ class Lake:
     root: Path
     files: int
     rows: int
+    way: str  # of merging
     slowly: str  # whether files are written slowly, so that there is a middle to be killed in
 
     @property
@@ -78,8 +90,13 @@ class Lake:
         return self.rows // 20
 
 
+@pytest.fixture(params=["spread", pytest.param("joined", marks=pytest.mark.slow)])
+def way(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
 @pytest.fixture(params=["small", pytest.param("large", marks=pytest.mark.slow)])
-def lake(request: pytest.FixtureRequest, tmp_path: Path) -> Lake:
+def lake(request: pytest.FixtureRequest, tmp_path: Path, way: str) -> Lake:
     files, size, slowly = (20, 5_000, "slow") if request.param == "small" else (200, 100_000, "")
     folder = tmp_path / "lake"
     folder.mkdir()
@@ -87,12 +104,12 @@ def lake(request: pytest.FixtureRequest, tmp_path: Path) -> Lake:
         ids = pa.arange(i * size, (i + 1) * size)
         table = pa.table({"id": ids, "x": pa.repeat("old", size), "n": ids})
         pq.write_table(table, folder / f"part-{i:03}.parquet")
-    return Lake(folder, files, files * size, slowly)
+    return Lake(folder, files, files * size, way, slowly)
 
 
 def driver(cluster: Cluster, lake: Lake, tmp_path: Path, slowly: str) -> subprocess.Popen[str]:
     (tmp_path / "driver.py").write_text(DRIVER)
-    arguments = [cluster.url, str(lake.root), str(tmp_path / "scratch"), slowly, str(lake.rows)]
+    arguments = [cluster.url, str(lake.root), str(tmp_path / "scratch"), lake.way, slowly, str(lake.rows)]
     return subprocess.Popen(
         [sys.executable, "driver.py", *arguments],
         cwd=tmp_path,

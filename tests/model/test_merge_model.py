@@ -21,7 +21,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from contracts.engine.dataset import as_multiset, data_files, folder_state, rows_of
 from lockgate import DuplicateKeyError, MergeResult, NullKeyError, PartitionMoveError, merge, write_dataset
-from lockgate.engines import spark_source
+from lockgate.engines import spark_computed, spark_source
 from model.oracle import Outcome, Row, WouldMove, key_of, merged
 
 AT_LEAST = 2_000  # merges in one run
@@ -302,7 +302,7 @@ class SparkModel(MergeModel):
         self.done = 0
 
     def as_table(self, data: st.DataObject, rows: list[Row]) -> pa.Table:
-        self.as_frame, self.large = (data.draw(st.booleans(), label=label) for label in ("as a frame", "large"))
+        self.how = data.draw(st.sampled_from(["a table", "a frame", "joined", "joined, large"]), label="how")
         return super().as_table(data, rows)
 
     def merge(self, data: st.DataObject, strategy: str, order: tuple[str, bool] | None = None) -> None:
@@ -315,9 +315,11 @@ class SparkModel(MergeModel):
         return {name: state for name, state in folder_state(root).items() if isinstance(state, tuple)}
 
     def run(self, name: str, table: Any, strategy: str, **options: Any) -> MergeResult:
-        source = self.session.createDataFrame(table) if self.as_frame else table
+        source = table if self.how == "a table" else self.session.createDataFrame(table)
         with pytest.MonkeyPatch.context() as patch:
-            if self.large:
+            if self.how.startswith("joined"):
+                patch.setattr(spark_computed, "ROWS_BROUGHT", -1)
+            if self.how.endswith("large"):
                 patch.setattr(spark_source, "_KEYS_COLLECTED", 0)
             return super().run(name, source, strategy, spark=self.session, **options)
 

@@ -59,10 +59,12 @@ def plan(
 
 
 def _show(made: Plan) -> None:
-    from lockgate.plan.describe import to_rows
+    from lockgate.plan.describe import engine_lines, to_rows
 
     heading, *rows = to_rows(made)
     print_table(heading, rows, title=f"plan of {made.pipeline}")
+    for line in engine_lines(made):
+        click.echo(line)
 
 
 def _preview(

@@ -5,15 +5,13 @@ from __future__ import annotations
 import logging
 import sys
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-
-from lockgate.engines.arrow import ArrowEngine
 from lockgate.errors import ArgumentError
 from lockgate.merging.driver import MergeRequest, merge_rows
+from lockgate.merging.protocol import Engine, Source
 from lockgate.merging.result import MergeResult
 from lockgate.merging.source import comes_from, load_source
 from lockgate.merging.table_source import TableSource
@@ -22,8 +20,7 @@ from lockgate.storage.staging import StagingArea
 from lockgate.targets.open_folder import DatasetFolder
 
 if TYPE_CHECKING:
-    from lockgate.engines.spark import SparkEngine
-    from lockgate.engines.spark_source import SparkSource
+    from lockgate.engines.spark_computed import ComputedRows
 
 log = logging.getLogger("lockgate.merge")
 
@@ -36,28 +33,25 @@ def merge_by_spark(
     source: Any, target: DatasetFolder, storage: LocalStorage, request: MergeRequest, spark: Any
 ) -> MergeResult:
     """`spark` is a session; None takes the source's own, or the one that is active."""
-    from lockgate.engines.spark import SparkEngine
-    from lockgate.engines.spark_source import of_table
+    from lockgate.engines.spark_spread import SparkSpreadEngine
 
-    with ExitStack() as stack:
-        if is_spark_frame(source):
-            session = source.sparkSession
-            rows = stack.enter_context(_computed(source, target, storage, request))
-        else:
-            table = load_source(source)
-            session = spark if spark is not None else _needed_session()
-            reason = _why_not_carried(table.schema)
-            if reason:
-                log.info("the merge is done by Arrow: %s", reason)
-                return merge_rows(TableSource(table), target, ArrowEngine(storage), request)
-            rows = of_table(session, table)
-        return merge_rows(rows, target, stack.enter_context(SparkEngine(session, storage)), request)
+    if is_spark_frame(source):
+        with (
+            _computed(source, target, storage, request) as given,
+            _with_engine(given, source.sparkSession, storage) as (rows, chosen),
+        ):
+            return merge_rows(rows, target, chosen, request)
+    session = spark if spark is not None else _needed_session()
+    with SparkSpreadEngine(session, storage) as engine:
+        return merge_rows(TableSource(load_source(source)), target, engine, request)
 
 
 @contextmanager
-def _computed(frame: Any, target: DatasetFolder, storage: LocalStorage, request: MergeRequest) -> Iterator[SparkSource]:
+def _computed(
+    frame: Any, target: DatasetFolder, storage: LocalStorage, request: MergeRequest
+) -> Iterator[ComputedRows]:
     """The source's rows, computed once: staged in the dataset's folder, unless nothing may be written there."""
-    from lockgate.engines.spark_source import held, staged
+    from lockgate.engines.spark_computed import held, staged
 
     if request.dry_run or not (target.exists() or request.strategy.actions.creates):
         with held(frame) as source:
@@ -72,21 +66,30 @@ def _computed(frame: Any, target: DatasetFolder, storage: LocalStorage, request:
         area.discard()
 
 
-def _why_not_carried(schema: pa.Schema) -> str | None:
-    from lockgate.engines.spark_keys import is_carried
+@contextmanager
+def _with_engine(given: ComputedRows, session: Any, storage: LocalStorage) -> Iterator[tuple[Source[Any], Engine[Any]]]:
+    """The source, and the way of merging that suits its size."""
+    from lockgate.engines.spark import SparkEngine
+    from lockgate.engines.spark_spread import SparkSpreadEngine
 
-    odd = next((f for f in schema if not is_carried(f.type)), None)
-    return None if odd is None else f"Spark has no type that holds every {odd.type} of column {odd.name!r}"
+    table = given.brought()
+    if table is not None:
+        log.info("Spark's tasks get what they need of the %s source rows", f"{given.rows:,}")
+        with SparkSpreadEngine(session, storage) as spread:
+            yield TableSource(table), spread
+        return
+    log.info("Spark joins the %s source rows with the dataset's keys", f"{given.rows:,}")
+    with SparkEngine(session, storage) as engine:
+        yield given.source(), engine
 
 
 @contextmanager
-def spark_rows(session: Any, folder: Path, storage: LocalStorage) -> Iterator[tuple[SparkSource, SparkEngine]]:
+def spark_rows(session: Any, folder: Path, storage: LocalStorage) -> Iterator[tuple[Source[Any], Engine[Any]]]:
     """Rows that Spark has staged in `folder`, and the engine that merges them."""
-    from lockgate.engines.spark import SparkEngine
-    from lockgate.engines.spark_source import of_written
+    from lockgate.engines.spark_computed import written
 
-    with SparkEngine(session, storage) as engine:
-        yield of_written(session, folder), engine
+    with _with_engine(written(session, folder), session, storage) as both:
+        yield both
 
 
 def active_session() -> Any:

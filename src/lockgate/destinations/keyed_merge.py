@@ -14,6 +14,7 @@ from typing import Any
 
 from lockgate.datasets.by_spark import active_session, spark_rows
 from lockgate.datasets.choice import chosen_engine
+from lockgate.destinations import keyed_engine
 from lockgate.destinations.keyed_records import Decision, Wanted, fingerprint
 from lockgate.destinations.protocol import Outcome
 from lockgate.errors import DuplicateKeyError, LockgateError, PartitionMoveError
@@ -26,8 +27,6 @@ from lockgate.targets import journal
 from lockgate.targets.open_folder import DatasetFolder, OpenFolder
 
 log = logging.getLogger("lockgate.merge")
-
-SMALL = 64 * 2**20  # bytes of staged rows: one machine merges them before a cluster has begun
 
 
 @dataclass(frozen=True)
@@ -99,17 +98,21 @@ class KeyedMerge:
         wanted = self.wanted.engine
         if wanted in ("arrow", "duckdb"):
             return wanted, None
-        size = sum(part.stat().st_size for part in self.rows.glob("part-*.parquet"))
-        if wanted == "auto" and size < SMALL:
-            log.info("auto: the Arrow engine, because the rows to merge are few: %s bytes", f"{size:,}")
-            return "arrow", None
         session = active_session()
         if session is None:
             log.info("the Arrow engine, because there is no Spark session here")
             return "arrow", None
-        if wanted == "auto":
-            log.info("auto: the Spark engine, because the rows to merge are many: %s bytes", f"{size:,}")
-        return "spark", session
+        if wanted == "spark":
+            return "spark", session
+        from lockgate.engines.spark_session import is_local
+
+        rows = sum(part.stat().st_size for part in self.rows.glob("part-*.parquet"))
+        name, reason = keyed_engine.chosen_engine(rows, self._dataset_size, spark_is_here=is_local(session))
+        log.info("auto: the %s engine, because %s", name.capitalize(), reason)
+        return name, session if name == "spark" else None
+
+    def _dataset_size(self) -> int:
+        return sum((self.target.root / name).stat().st_size for name in self.target.files())
 
     def _request(self) -> MergeRequest:
         wanted = self.wanted

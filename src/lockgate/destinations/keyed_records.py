@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from lockgate.destinations.keyed_engine import asked_engine
 from lockgate.destinations.protocol import DEFAULT_MAX_ROWS_PER_FILE, ExportRequest, Outcome
 from lockgate.errors import StorageError
 from lockgate.storage.local import LocalStorage, explained
@@ -42,7 +43,7 @@ class Wanted:
             key_columns=request.keys,
             order_by=request.order_by,
             partition_by=tuple(options["partition_by"]) if "partition_by" in options else None,
-            engine=options.get("engine", "auto").lower(),
+            engine=asked_engine(options),
             schema=options.get("schema", "strict").lower(),
             skip_unchanged=options.get("skip_unchanged", False),
             allow_partition_moves=options.get("allow_partition_moves", False),

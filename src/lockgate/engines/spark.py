@@ -10,7 +10,6 @@ import logging
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -22,12 +21,9 @@ from lockgate.engines.layout import FileLayout
 from lockgate.engines.new_files import write_new_files
 from lockgate.engines.spark_errors import explained
 from lockgate.engines.spark_keys import always_fits, spark_type
-from lockgate.engines.spark_package import give_package
-from lockgate.engines.spark_session import settings
 from lockgate.engines.spark_source import SparkRows
+from lockgate.engines.spark_tasks import MOST_TASKS, WRITTEN, SparkTasks, seen
 from lockgate.engines.spark_worker import FileToRead, FileToWrite
-from lockgate.errors import StorageError
-from lockgate.merging.footers import read_footers
 from lockgate.merging.protocol import Added, DataFile, Found, NewFiles, Rewrite, Written
 from lockgate.merging.strategy import MergeStrategy
 from lockgate.merging.table_source import SourceRows
@@ -38,14 +34,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("lockgate.merge")
 
-_FOOTERS_WORTH_A_JOB = 2_000  # fewer are read here sooner than Spark has begun
-_FOOTERS_A_TASK = 200
-_ROWS_A_SCAN = 2_000_000
 _ROWS_A_NEW_FILE = 2_000_000
-_MOST_TASKS = 10_000
 _ROWS_TO_BROADCAST = 500_000
-_ANSWERED_AS = {"spark.sql.execution.arrow.useLargeVarTypes": "false"}  # the types of what workers hand back
-_WRITTEN = "path string, rows bigint, size bigint"
 
 
 @dataclass(frozen=True)
@@ -64,7 +54,7 @@ class SparkEngine:
     name = "spark"
 
     def __init__(self, session: SparkSession, storage: LocalStorage) -> None:
-        self._session = session
+        self._tasks = SparkTasks(session)
         self._storage = storage
         self._stack = ExitStack()
         self._matches: DataFrame | None = None  # of the last find: file, file_row, place, leaving, changed
@@ -72,24 +62,14 @@ class SparkEngine:
         self._compares = False
 
     def __enter__(self) -> SparkEngine:
-        with explained("handing over the package"):
-            give_package(self._session)
-        self._stack.enter_context(settings(self._session, _ANSWERED_AS))
+        self._stack.enter_context(self._tasks.ready())
         return self
 
     def __exit__(self, *_: object) -> None:
         self._stack.close()
 
     def read_footers(self, paths: Sequence[str]) -> list[pq.FileMetaData]:
-        if len(paths) < _FOOTERS_WORTH_A_JOB:
-            return read_footers(paths)
-        tasks = [paths[i : i + _FOOTERS_A_TASK] for i in range(0, len(paths), _FOOTERS_A_TASK)]
-        with explained("reading footers"):
-            found = self._tasks(len(tasks)).mapInArrow(worker.footers(tasks), "task bigint, footer binary").toArrow()
-        by_task: dict[int, list[pq.FileMetaData]] = {}
-        for task, packed in zip(found["task"].to_pylist(), found["footer"].to_pylist(), strict=True):
-            by_task.setdefault(task, []).append(worker.opened_footer(packed))
-        return [footer for task in range(len(tasks)) for footer in by_task[task]]
+        return self._tasks.footers(paths)
 
     def find(self, files: Sequence[DataFile], source: SparkRows, strategy: MergeStrategy, *, compare: bool) -> Found:
         actions = strategy.actions
@@ -141,7 +121,7 @@ class SparkEngine:
             return joined.withColumns({"leaving": F.lit(False), "changed": F.lit(True)})
         by_number = {number: FileToRead.of(file) for number, file in enumerate(files)}
         return (
-            joined.repartition(min(len(files), _MOST_TASKS), "file")
+            joined.repartition(min(len(files), MOST_TASKS), "file")
             .groupBy("file")
             .applyInArrow(
                 worker.mark(by_number, source.carried, None if compare else needed, compare),
@@ -151,18 +131,10 @@ class SparkEngine:
 
     def _target_keys(self, files: Sequence[DataFile], source: SparkRows) -> DataFrame:
         schema, key_columns = source.carried.schema, source.carried.key_columns
-        tasks: list[list[tuple[int, FileToRead]]] = [[]]
-        rows = 0
-        a_task = min(_ROWS_A_SCAN, -(-sum(f.rows for f in files) // self._parallelism()))
-        for number, file in enumerate(files):
-            if rows >= a_task and len(tasks) < _MOST_TASKS:
-                tasks.append([])
-                rows = 0
-            tasks[-1].append((number, FileToRead.of(file)))
-            rows += file.rows
+        scans = self._tasks.scans(files)
         types = ", ".join(f"k{i} {spark_type(schema.field(key).type)}" for i, key in enumerate(key_columns))
-        return self._tasks(len(tasks)).mapInArrow(
-            worker.scan(tasks, schema, key_columns), f"file int, file_row bigint, {types}"
+        return self._tasks.numbered(len(scans)).mapInArrow(
+            worker.scan(scans, schema, key_columns), f"file int, file_row bigint, {types}"
         )
 
     def _counted(self, matches: DataFrame, files: Sequence[DataFile]) -> list[SparkMatches]:
@@ -209,44 +181,41 @@ class SparkEngine:
         from pyspark.sql import functions as F
 
         assert self._matches is not None
-        orders = {
-            number: FileToWrite(FileToRead.of(job.file), str(job.staged), job.keep_others, self._compares, job.schema)
-            for number, job in jobs.items()
-        }
+        orders = {number: FileToWrite.of(job) for number, job in jobs.items()}
         matches = self._matches
         if len(jobs) < len(self._numbers):
             matches = matches.filter(F.col("file").isin(*jobs))
         rows = matches.join(_joinable(source.frame, source.rows), "place").repartition(
-            min(len(jobs), _MOST_TASKS), "file"
+            min(len(jobs), MOST_TASKS), "file"
         )
         with explained("writing files"):
             found = (
                 rows.groupBy("file")
-                .applyInArrow(worker.rewrite(orders, source.carried), f"file int, {_WRITTEN}")
+                .applyInArrow(worker.rewrite(orders, source.carried, self._compares), f"file int, {WRITTEN}")
                 .collect()
             )
-        return {jobs[r["file"]].file.name: self._seen(r) for r in found}
+        return {jobs[r["file"]].file.name: seen(r) for r in found}
 
     def add(self, found: Found, source: SparkRows, new: NewFiles) -> list[Added]:
         moving = sum(m.moving for m in found.matches)
         if not found.new and not moving:
             return write_new_files(source.carried.schema.empty_table(), new, self._storage)
         rows = self._new_rows(source, found.new, moving)
-        tasks = min(-(-(found.new + moving) // _ROWS_A_NEW_FILE), _MOST_TASKS)
+        tasks = min(-(-(found.new + moving) // _ROWS_A_NEW_FILE), MOST_TASKS)
         if new.partition_columns:
             names = source.carried.schema.names
             by = [f"c{names.index(c)}" for c in new.partition_columns]
-            rows = rows.repartition(max(tasks, self._parallelism()), *by)
+            rows = rows.repartition(max(tasks, self._tasks.parallelism()), *by)
         else:
             rows = rows.repartition(tasks)
         sorts = new.like is not None and bool(FileLayout.of(new.like.footer, new.like.path).sorting)
         with explained("writing new files"):
             made = (
                 rows.sortWithinPartitions("place")
-                .mapInArrow(worker.add(new, source.carried, sorts), f"name string, {_WRITTEN}")
+                .mapInArrow(worker.add(new, source.carried, sorts), f"name string, {WRITTEN}")
                 .collect()
             )
-        return [Added(r["name"], self._seen(r)) for r in sorted(made, key=lambda r: r["name"])]
+        return [Added(r["name"], seen(r)) for r in sorted(made, key=lambda r: r["name"])]
 
     def _new_rows(self, source: SparkRows, new: int, moving: int) -> DataFrame:
         if self._matches is None:
@@ -258,28 +227,10 @@ class SparkEngine:
         moved = _joinable(source.frame, source.rows).join(self._matches.filter("leaving").select("place"), "place")
         return fresh.unionByName(moved) if new else moved
 
-    def _seen(self, row: Any) -> Written:
-        path = Path(row["path"])
-        if not path.exists():
-            raise StorageError(
-                f"a worker of Spark wrote {path}, and it cannot be seen from here",
-                in_place="nothing was written",
-                hint="put the dataset on a filesystem that Spark's workers share with this machine",
-            )
-        return Written(path, row["rows"], row["size"])
-
     def _kept(self, frame: DataFrame) -> DataFrame:
         frame = frame.persist()
         self._stack.callback(frame.unpersist)
         return frame
-
-    def _tasks(self, count: int) -> DataFrame:
-        """One row a task, with its number."""
-        return self._session.range(0, count, 1, count)
-
-    def _parallelism(self) -> int:
-        """About how many tasks run at once; Spark Connect does not tell, so it is taken from the joins' setting."""
-        return max(int(self._session.conf.get("spark.sql.shuffle.partitions", "8") or 8), 1)
 
 
 def _joinable(frame: DataFrame, rows: int) -> DataFrame:

@@ -100,32 +100,3 @@ def _is_bytes(kind: pa.DataType) -> bool:
         or pa.types.is_fixed_size_binary(kind)
         or pa.types.is_binary_view(kind)
     )
-
-
-def is_carried(kind: pa.DataType) -> bool:
-    """Whether Spark's rows hold every value of this type, and give it back as it was."""
-    if isinstance(kind, pa.BaseExtensionType):
-        return False
-    kind = _plain(kind)
-    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
-        return is_carried(kind.value_type)
-    if pa.types.is_map(kind):
-        return is_carried(kind.key_type) and is_carried(kind.item_type)
-    if pa.types.is_struct(kind):
-        fields = [kind.field(i) for i in range(kind.num_fields)]
-        names = {f.name.casefold() for f in fields}
-        return bool(fields) and len(names) == len(fields) and all(is_carried(f.type) for f in fields)
-    if pa.types.is_timestamp(kind):
-        return bool(kind.unit == "us")
-    if pa.types.is_decimal(kind):
-        return bool(pa.types.is_decimal128(kind)) and _fits_spark(kind)
-    return bool(
-        pa.types.is_signed_integer(kind)
-        or pa.types.is_boolean(kind)
-        or pa.types.is_float32(kind)
-        or pa.types.is_float64(kind)
-        or pa.types.is_date32(kind)
-        or (_is_text(kind) and not pa.types.is_string_view(kind))
-        or pa.types.is_binary(kind)
-        or pa.types.is_large_binary(kind)
-    )

@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from weakref import WeakSet
 
+from lockgate.engines.spark_session import is_local
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -17,17 +19,10 @@ _given: WeakSet[SparkSession] = WeakSet()
 
 def give_package(session: SparkSession) -> None:
     """Once a session. A local one runs its workers in this very environment."""
-    if session in _given or _is_local(session):
+    if session in _given or is_local(session):
         return
     session.addArtifacts(str(_archive()), pyfile=True)
     _given.add(session)
-
-
-def _is_local(session: SparkSession) -> bool:
-    """A server of Spark Connect may have a local master too, and another Python than ours."""
-    if type(session).__module__.startswith("pyspark.sql.connect"):
-        return False
-    return (session.conf.get("spark.master", None) or "").startswith("local")
 
 
 @cache

@@ -17,6 +17,14 @@ def active_session() -> Any:
     return SparkSession.getActiveSession()
 
 
+def is_local(session: SparkSession) -> bool:
+    """Whether its workers are processes of this machine, in this very environment. A server of Spark Connect may have
+    a local master too, and another Python than ours."""
+    if type(session).__module__.startswith("pyspark.sql.connect"):
+        return False
+    return (session.conf.get("spark.master", None) or "").startswith("local")
+
+
 @contextmanager
 def settings(session: SparkSession, wanted: dict[str, str]) -> Iterator[None]:
     """Options of a session for the time of a block, as they were again after it."""

@@ -2,191 +2,29 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from lockgate.engines import spark_worker as worker
 from lockgate.engines.spark_errors import explained
 from lockgate.engines.spark_keys import is_joined_as_it_is, spark_type
-from lockgate.engines.spark_session import settings
-from lockgate.errors import DatasetMergeError, SchemaMismatchError
-from lockgate.identifiers import quoted
-from lockgate.merging.footers import read_footers
+from lockgate.errors import SchemaMismatchError
 from lockgate.merging.key_intervals import KeyIntervals
 from lockgate.merging.order import parse_order_by
 from lockgate.merging.protocol import FileMatches, KeyBounds
 from lockgate.merging.pruning import KeyRanges
 from lockgate.merging.schema import fit, refuse_null_key, require_columns, require_keys
 from lockgate.merging.source_keys import duplicate_keys
-from lockgate.merging.table_source import TableSource, shown_moves
+from lockgate.merging.table_source import shown_moves
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame
 
 _KEYS_COLLECTED = 4_000_000  # of a source with more, only the least and the greatest key are compared with footers
 _SHOWN = 5
-
-# Rows are numbered by the file they are in and their place there: the same number however often they are read. Spark
-# names files by the task, and by their number among those of the task.
-_PART, _CHUNK = r"^part-(\d+)", r"-c(\d+)\.[^-]*$"
-_PART_BITS, _CHUNK_BITS, _ROW_BITS = 18, 14, 31
-
-_WRITTEN_AS = {
-    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
-    "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
-    "spark.sql.parquet.int96RebaseModeInWrite": "CORRECTED",
-}
-
-_TAKEN_AS = {"spark.sql.timestampType": "TIMESTAMP_NTZ"}  # a time without a zone stays one
-
-
-def arrow_schema(frame: DataFrame) -> pa.Schema:
-    """The columns of a DataFrame as Arrow has them. No row is computed for it."""
-    with explained("the source"):
-        return frame.limit(0).toArrow().schema
-
-
-def numbered(frame: DataFrame) -> DataFrame:
-    """The columns as c0, c1, …, whatever they are called: Spark does not tell upper from lower case."""
-    return frame.toDF(*[f"c{i}" for i in range(len(frame.columns))])
-
-
-@contextmanager
-def held(frame: DataFrame) -> Iterator[SparkSource]:
-    """A source whose rows Spark keeps, so that they are computed once. For a dry run, which may write nothing."""
-    from pyspark.sql import functions as F
-
-    schema = arrow_schema(frame)
-    rows = numbered(frame).withColumn("place", F.monotonically_increasing_id()).persist()
-    try:
-        yield SparkSource(rows, schema)
-    finally:
-        rows.unpersist()
-
-
-@contextmanager
-def staged(frame: DataFrame, folder: Path) -> Iterator[SparkSource]:
-    """A source whose rows Spark writes to `folder` first: they are computed once, also if a worker dies."""
-    session, schema, rows = frame.sparkSession, arrow_schema(frame), numbered(frame)
-    with settings(session, _WRITTEN_AS), explained("the source"):
-        rows.write.parquet(f"file://{folder}")
-    yield of_files(session, folder, rows.columns, schema)
-
-
-def of_files(session: SparkSession, folder: Path, columns: Sequence[str], schema: pa.Schema) -> SparkSource:
-    """A source that Spark has written to `folder`, with these columns."""
-    from pyspark.sql import functions as F
-
-    name = F.col("_metadata.file_name")
-    part = F.regexp_extract(name, _PART, 1).cast("bigint")
-    chunk = F.regexp_extract(name, _CHUNK, 1).cast("bigint")
-    file = part * F.lit(1 << _CHUNK_BITS) + chunk
-    place = file * F.lit(1 << _ROW_BITS) + F.col("_metadata.row_index")
-    literally = re.sub(r"([\[\]{}*?\\])", r"\\\1", str(folder))  # a path to be read is a pattern
-    with explained("the source"):
-        written = session.read.parquet(f"file://{literally}").select(
-            *[quoted(c) for c in columns], place.alias("place")
-        )
-        frame = written.toDF(*[f"c{i}" for i in range(len(columns))], "place")
-    staged = StagedRows(folder, tuple(columns), tuple(schema.types))
-    staged.refuse_too_many()
-    return SparkSource(frame, schema, staged)
-
-
-def of_written(session: SparkSession, folder: Path) -> SparkSource:
-    """The same, with the columns that its files have."""
-    schema = pq.read_schema(StagedRows(folder, (), ()).parts()[0]).remove_metadata()
-    return of_files(session, folder, schema.names, schema)
-
-
-class AtHand(Protocol):
-    """Rows of a source that can be read here without asking Spark."""
-
-    @property
-    def rows(self) -> int: ...
-
-    def table(self, numbers: Sequence[int]) -> pa.Table:
-        """Some of the columns of all rows, in their order."""
-
-    def picked(self, numbers: Sequence[int]) -> AtHand:
-        """The same rows with these columns, in this order."""
-
-
-@dataclass(frozen=True)
-class StagedRows:
-    """Rows that Spark has written."""
-
-    folder: Path
-    columns: tuple[str, ...]
-    types: tuple[pa.DataType, ...]
-
-    @cached_property
-    def rows(self) -> int:
-        return sum(footer.num_rows for footer in read_footers(self.parts()))
-
-    def table(self, numbers: Sequence[int]) -> pa.Table:
-        names = [self.columns[n] for n in numbers]
-        parts = [pq.ParquetFile(part).read(columns=names) for part in self.parts()]
-        table = pa.concat_tables(parts).select(names)
-        for place, number in enumerate(numbers):
-            if pa.types.is_duration(self.types[number]):  # which Spark writes as plain numbers
-                table = table.set_column(place, names[place], table.column(place).cast(self.types[number]))
-        return table
-
-    def picked(self, numbers: Sequence[int]) -> StagedRows:
-        columns, types = (tuple(of[n] for n in numbers) for of in (self.columns, self.types))
-        return StagedRows(self.folder, columns, types)
-
-    def refuse_too_many(self) -> None:
-        """Of more files, or larger ones, two rows would get one number."""
-        for path in self.parts():
-            part, chunk = re.search(_PART, Path(path).name), re.search(_CHUNK, Path(path).name)
-            if not part or not chunk or int(part[1]) >> _PART_BITS or int(chunk[1]) >> _CHUNK_BITS:
-                raise DatasetMergeError(
-                    f"Spark staged the source in files whose rows cannot be numbered, such as {path}",
-                    hint="merge a part of the source at a time, or set fewer tasks and larger files",
-                )
-
-    def parts(self) -> list[str]:
-        return sorted(str(part) for part in self.folder.glob("part-*.parquet"))
-
-
-@dataclass(frozen=True)
-class TableRows:
-    """Rows that were given as a table."""
-
-    given: pa.Table
-
-    @property
-    def rows(self) -> int:
-        return int(self.given.num_rows)
-
-    def table(self, numbers: Sequence[int]) -> pa.Table:
-        return self.given.select(list(numbers))
-
-    def picked(self, numbers: Sequence[int]) -> TableRows:
-        return TableRows(self.given.select(list(numbers)))
-
-
-def of_table(session: SparkSession, table: pa.Table) -> SparkSource:
-    """A source that was given as a table. Columns get their numbers here: Spark takes neither two names that differ in
-    case, nor an empty one."""
-    columns = []
-    for column in table.columns:
-        kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
-        columns.append(column.cast(kind) if kind != column.type else column)
-    names = [f"c{i}" for i in range(table.num_columns)]
-    carried = pa.table([*columns, pa.arange(0, table.num_rows)], names=[*names, "place"])
-    with explained("the source"), settings(session, _TAKEN_AS):
-        return SparkSource(session.createDataFrame(carried), table.schema, TableRows(table))
 
 
 @dataclass(frozen=True)
@@ -195,30 +33,13 @@ class SparkSource:
 
     frame: DataFrame
     schema: pa.Schema
-    at_hand: AtHand | None = None  # None where the rows are only in Spark
-    known_rows: int | None = None
-
-    @cached_property
-    def rows(self) -> int:
-        if self.known_rows is not None:
-            return self.known_rows
-        if self.at_hand is not None:
-            return self.at_hand.rows
-        with explained("the source"):
-            return int(self.frame.count())
+    rows: int
 
     def checked(self, key_columns: tuple[str, ...]) -> SparkSource:
-        """Rows, NULLs and repeated keys are counted in one pass: here if they are few, else by Spark."""
-        require_columns(self.schema, "source", list(key_columns), "key column")
-        if self.at_hand is not None and self.at_hand.rows <= _KEYS_COLLECTED:
-            keys = self.at_hand.table([self.schema.names.index(k) for k in key_columns])
-            TableSource(keys.rename_columns(list(key_columns))).checked(key_columns)
-            return self
-        return self._checked_by_spark(key_columns)
-
-    def _checked_by_spark(self, key_columns: tuple[str, ...]) -> SparkSource:
+        """Rows, NULLs and repeated keys are counted in one pass."""
         from pyspark.sql import functions as F
 
+        require_columns(self.schema, "source", list(key_columns), "key column")
         keys = self._keys(key_columns)
         groups = self.frame.groupBy(*[k.alias(f"g{i}") for i, k in enumerate(keys)]).agg(
             F.count("*").alias("n"), F.min("place").alias("first")
@@ -237,7 +58,7 @@ class SparkSource:
             examples = self.frame.join(several, self.frame["place"] == several["first"], "left_semi")
             table = examples.orderBy("place").select(*self._carried(key_columns)).toArrow()
             raise duplicate_keys(table.rename_columns(list(key_columns)), key_columns, rows - counted["distinct"], rows)
-        return replace(self, known_rows=rows)
+        return self
 
     def deduplicated(self, key_columns: tuple[str, ...], order_by: Sequence[str]) -> SparkSource:
         from pyspark.sql import functions as F
@@ -271,7 +92,7 @@ class SparkSource:
                 in_place="nothing was written",
             ) from error
         with explained("the source"):
-            return replace(self, frame=frame, at_hand=None, known_rows=frame.count())
+            return replace(self, frame=frame, rows=frame.count())
 
     def fitted(self, schema: pa.Schema, key_columns: tuple[str, ...], partition_columns: tuple[str, ...]) -> SparkRows:
         order = {name: i for i, name in enumerate(self.schema.names)}
@@ -279,8 +100,7 @@ class SparkSource:
         frame = frame.toDF("place", *[f"c{i}" for i in range(len(schema))])
         given = pa.schema([self.schema.field(order[name]) for name in schema.names])
         carried = worker.Columns(schema, key_columns, partition_columns)
-        at_hand = self.at_hand.picked([order[name] for name in schema.names]) if self.at_hand else None
-        return SparkRows(frame, carried, given, self.rows, at_hand)
+        return SparkRows(frame, carried, given, self.rows)
 
     def _carried(self, names: Sequence[str]) -> list[str]:
         return [f"c{self.schema.names.index(name)}" for name in names]
@@ -303,7 +123,6 @@ class SparkRows:
     carried: worker.Columns
     given: pa.Schema
     rows: int
-    at_hand: AtHand | None = None
     moves: dict[str, Any] = field(default_factory=dict)  # by file: the rows that leave it, set by the engine
 
     def keyed(self, *more: str) -> DataFrame:
@@ -328,11 +147,8 @@ class SparkRows:
         numbers = [names.index(key) for key in self.carried.key_columns]
         schema = pa.schema([self.carried.schema.field(n) for n in numbers])
         if self.rows <= _KEYS_COLLECTED:
-            if self.at_hand is not None:
-                found = self.at_hand.table(numbers)
-            else:
-                with explained("the source"):
-                    found = self.frame.select(*[f"c{n}" for n in numbers]).toArrow()
+            with explained("the source"):
+                found = self.frame.select(*[f"c{n}" for n in numbers]).toArrow()
             return KeyRanges(fit(found.rename_columns(schema.names), schema))
         return KeyIntervals(fit(self._bounds(numbers).rename_columns(schema.names), schema))
 

@@ -20,7 +20,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lockgate import errors
-from lockgate.engines.arrow import compared, key_pieces
+from lockgate.engines.arrow import compared
+from lockgate.engines.arrow_find import key_pieces
 from lockgate.engines.arrow_rewrite import rewrite_file
 from lockgate.engines.new_files import write_new_files
 from lockgate.engines.spark_keys import encoded
@@ -62,8 +63,11 @@ class FileToWrite:
     file: FileToRead
     staged: str
     keep_others: bool
-    compares: bool
     schema: pa.Schema | None
+
+    @classmethod
+    def of(cls, job: Rewrite) -> FileToWrite:
+        return cls(FileToRead.of(job.file), str(job.staged), job.keep_others, job.schema)
 
 
 @dataclass(frozen=True)
@@ -81,7 +85,7 @@ class Columns:
         return fit(pa.table(carried, names=[f.name for f in wanted]), pa.schema(wanted))
 
 
-def _telling(work: Callable[..., Any], *given: Any) -> Any:
+def telling(work: Callable[..., Any], *given: Any) -> Any:
     """Our errors, on their way through Spark, which keeps nothing of an exception but its text."""
     try:
         return work(*given)
@@ -89,7 +93,7 @@ def _telling(work: Callable[..., Any], *given: Any) -> Any:
         raise RuntimeError(_packed(error)) from error
 
 
-def _telling_each(work: Callable[..., Iterator[pa.RecordBatch]], *given: Any) -> Iterator[pa.RecordBatch]:
+def telling_each(work: Callable[..., Iterator[pa.RecordBatch]], *given: Any) -> Iterator[pa.RecordBatch]:
     try:
         yield from work(*given)
     except LockgateError as error:
@@ -132,7 +136,7 @@ def scan(tasks: Sequence[Sequence[tuple[int, FileToRead]]], schema: pa.Schema, k
     """Keys and row numbers of the files of a task, which is known by its number."""
 
     def keys_of(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for task in _numbers(batches, "id"):
+        for task in numbers(batches, "id"):
             for number, file in tasks[task]:
                 for base, columns in key_pieces(file.opened(), key_columns, schema):
                     size = len(columns[0])
@@ -145,7 +149,7 @@ def scan(tasks: Sequence[Sequence[tuple[int, FileToRead]]], schema: pa.Schema, k
                         names=["file", "file_row", *(f"k{i}" for i in range(len(columns)))],
                     )
 
-    return lambda batches: _telling_each(keys_of, batches)
+    return lambda batches: telling_each(keys_of, batches)
 
 
 def join_key(kind: pa.DataType, name: str) -> Any:
@@ -154,7 +158,7 @@ def join_key(kind: pa.DataType, name: str) -> Any:
     def key(column: pa.Array) -> pa.Array:
         return encoded(cast_exactly(pa.chunked_array([column]), kind, name))
 
-    return lambda column: _telling(key, column)
+    return lambda column: telling(key, column)
 
 
 def check(carried: Columns, names: Sequence[str]) -> Any:
@@ -165,7 +169,7 @@ def check(carried: Columns, names: Sequence[str]) -> Any:
             carried.fitted(pa.Table.from_batches([batch]), names)
             yield pa.record_batch({"rows": pa.array([batch.num_rows], pa.int64())})
 
-    return lambda batches: _telling_each(checked, batches)
+    return lambda batches: telling_each(checked, batches)
 
 
 def mark(files: Mapping[int, FileToRead], carried: Columns, names: Sequence[str] | None, compares: bool) -> Any:
@@ -187,38 +191,40 @@ def mark(files: Mapping[int, FileToRead], carried: Columns, names: Sequence[str]
             .append_column("changed", changed)
         )
 
-    return lambda key, table: _telling(marked, key, table)
+    return lambda key, table: telling(marked, key, table)
 
 
-def rewrite(jobs: Mapping[int, FileToWrite], carried: Columns) -> Any:
+def rewrite(jobs: Mapping[int, FileToWrite], carried: Columns, compares: bool) -> Any:
     """One file, written again with its replaced rows."""
 
     def rewritten(key: tuple[Any, ...], table: pa.Table) -> pa.Table:
         number = key[0].as_py()
-        job = jobs[number]
         table = table.sort_by("file_row")
         matches = Matches(
-            job.file.opened(),
+            jobs[number].file.opened(),
             _flat(table["file_row"]),
             pa.arange(0, table.num_rows),
-            changed=_flat(table["changed"]) if job.compares else None,
+            changed=_flat(table["changed"]) if compares else None,
             leaving=_flat(table["leaving"]),
         )
-        staged = Path(f"{job.staged}.{uuid.uuid4().hex}")
-        what = Rewrite(
-            file=matches.file, matches=matches, keep_others=job.keep_others, staged=staged, schema=job.schema
-        )
-        written = rewrite_file(what, carried.fitted(table).combine_chunks(), LocalStorage(), threads=False)
-        return pa.table(
-            {
-                "file": pa.array([number], pa.int32()),
-                "path": [str(staged)],
-                "rows": [written.rows],
-                "size": [written.size],
-            }
-        )
+        return pa.Table.from_batches([written_again(number, jobs[number], matches, carried.fitted(table))])
 
-    return lambda key, table: _telling(rewritten, key, table)
+    return lambda key, table: telling(rewritten, key, table)
+
+
+def written_again(number: int, job: FileToWrite, matches: Matches, rows: pa.Table) -> pa.RecordBatch:
+    """A file with these rows in the place of those that they match."""
+    staged = Path(f"{job.staged}.{uuid.uuid4().hex}")
+    what = Rewrite(file=matches.file, matches=matches, keep_others=job.keep_others, staged=staged, schema=job.schema)
+    written = rewrite_file(what, rows.combine_chunks(), LocalStorage(), threads=False)
+    return pa.record_batch(
+        {
+            "file": pa.array([number], pa.int32()),
+            "path": [str(staged)],
+            "rows": [written.rows],
+            "size": [written.size],
+        }
+    )
 
 
 def add(new: NewFiles, carried: Columns, sorts: bool) -> Any:
@@ -249,25 +255,25 @@ def add(new: NewFiles, carried: Columns, sorts: bool) -> Any:
             }
         )
 
-    return lambda batches: _telling_each(added, batches)
+    return lambda batches: telling_each(added, batches)
 
 
 def footers(tasks: Sequence[Sequence[str]]) -> Any:
     """The footers of the files of a task."""
 
     def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for task in _numbers(batches, "id"):
+        for task in numbers(batches, "id"):
             found = [pickle.dumps(footer) for footer in read_footers(tasks[task])]
             yield pa.record_batch({"task": pa.array([task] * len(found), pa.int64()), "footer": pa.array(found)})
 
-    return lambda batches: _telling_each(read, batches)
+    return lambda batches: telling_each(read, batches)
 
 
 def opened_footer(packed: bytes) -> pq.FileMetaData:
     return pickle.loads(packed)  # written by our own workers
 
 
-def _numbers(batches: Iterator[pa.RecordBatch], column: str) -> Iterator[int]:
+def numbers(batches: Iterator[pa.RecordBatch], column: str) -> Iterator[int]:
     for batch in batches:
         yield from batch.column(column).to_pylist()
 

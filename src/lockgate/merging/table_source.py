@@ -115,6 +115,17 @@ class Matches:
             return pa.repeat(pa.scalar(True), len(self.rows))
         return pc.invert(self.leaving)
 
+    def to_table(self) -> pa.Table:
+        """All but the file, for another process."""
+        columns = {"row": self.rows, "source_row": self.source_rows, "changed": self.changed, "leaving": self.leaving}
+        return pa.table({name: column for name, column in columns.items() if column is not None})
+
+
+def matches_of(file: DataFile, table: pa.Table) -> Matches:
+    """The matches that were made into this table."""
+    columns = {name: table.column(name).combine_chunks() for name in table.column_names}
+    return Matches(file, columns["row"], columns["source_row"], columns.get("changed"), columns.get("leaving"))
+
 
 @dataclass(frozen=True)
 class RowChange:

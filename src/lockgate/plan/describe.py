@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from lockgate.destinations.keyed_engine import asked_engine, engine_in_words
 from lockgate.language.statements import CreateTableStep, ExportStep, LoadStep
 from lockgate.modes import KEYED_MODES
 from lockgate.plan.steps import Plan, Step
@@ -52,12 +53,25 @@ def _export(export: ExportStep) -> dict[str, Any]:
         "version": None,
         "files": {"rewritten": None, "added": None, "preserved": None},
         "engine": _engine(export),
+        "engine_reason": _engine_reason(export),
     }
 
 
 def _engine(export: ExportStep) -> str:
     """What writes the files: Spark, or for a keyed mode the engine that is asked for."""
-    return str(export.options.get("engine", "auto")).lower() if export.mode in KEYED_MODES else "spark"
+    return asked_engine(export.options) if export.mode in KEYED_MODES else "spark"
+
+
+def _engine_reason(export: ExportStep) -> str | None:
+    """How it is chosen, where there is a choice."""
+    keyed = export.mode in KEYED_MODES and export.connector_type.upper() == "PARQUET"
+    return engine_in_words(export.options) if keyed else None
+
+
+def engine_lines(plan: Plan) -> list[str]:
+    """Which engine does each merge, and why."""
+    exports = [step.statement for step in plan.steps if isinstance(step.statement, ExportStep)]
+    return [f"{e.mode} {e.destination_uri}: {reason}" for e in exports if (reason := _engine_reason(e))]
 
 
 def _mode(step: Step) -> str | None:

@@ -6,6 +6,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import duckdb
 import pytest
 
 from contracts.engine.dataset import Dataset
+from support.spark_frames import as_frame
 
 # Set by test_older_duckdb.py for the run that must see another DuckDB than the installed one.
 OLDER_DUCKDB = os.environ.get("LOCKGATE_TEST_OLDER_DUCKDB")
@@ -22,9 +24,9 @@ IMPLEMENTATIONS: dict[str, Mapping[str, Any]] = {
     "duckdb-merge": {"engine": "duckdb", "use_merge": True},
     "duckdb-union": {"engine": "duckdb", "use_merge": False},
 }
-SPARK = "spark"
+SPREAD, JOINED = "spark-spread", "spark-joined"  # a source that fits one machine's memory, and one that may not
 if not OLDER_DUCKDB:
-    IMPLEMENTATIONS[SPARK] = {"engine": "spark"}
+    IMPLEMENTATIONS |= {SPREAD: {"engine": "spark"}, JOINED: {"engine": "spark"}}
 else:
     IMPLEMENTATIONS = {"duckdb-detected": {"engine": "duckdb", "use_merge": None}}
 
@@ -44,9 +46,13 @@ def connection() -> Iterator[Any]:
 
 
 @pytest.fixture(params=IMPLEMENTATIONS)
-def implementation(request: pytest.FixtureRequest, connection: Any) -> Mapping[str, Any]:
-    if request.param == SPARK:
-        return {**IMPLEMENTATIONS[SPARK], "spark": request.getfixturevalue("spark")}
+def implementation(
+    request: pytest.FixtureRequest, connection: Any, monkeypatch: pytest.MonkeyPatch
+) -> Mapping[str, Any]:
+    if request.param in (SPREAD, JOINED):
+        if request.param == JOINED:
+            monkeypatch.setattr("lockgate.engines.spark_computed.ROWS_BROUGHT", -1)
+        return {**IMPLEMENTATIONS[request.param], "spark": request.getfixturevalue("spark")}
     return {**IMPLEMENTATIONS[request.param], "connection": connection}
 
 
@@ -60,8 +66,9 @@ def root() -> Iterator[Path]:
 
 
 @pytest.fixture
-def dataset(root: Path, implementation: Mapping[str, Any]) -> Iterator[Dataset]:
-    yield Dataset(root, implementation)
+def dataset(root: Path, implementation: Mapping[str, Any], request: pytest.FixtureRequest) -> Iterator[Dataset]:
+    joined = request.node.callspec.params["implementation"] == JOINED
+    yield Dataset(root, implementation, partial(as_frame, implementation["spark"]) if joined else None)
     hidden = {p.name for p in root.rglob(".*")} if root.exists() else set()
     assert hidden <= {".lockgate_lock"}, "staging or a journal was left"
 
@@ -76,8 +83,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     seen = set()
     for item in items:
         parameters = getattr(getattr(item, "callspec", None), "params", {})
-        if parameters.get("implementation") == SPARK:
-            test = (item.path, getattr(item, "originalname", item.name))
+        way = parameters.get("implementation")
+        if way in (SPREAD, JOINED):
+            test = (way, item.path, getattr(item, "originalname", item.name))
             if test in seen or item.path.stem.removeprefix("test_") not in _MEANING:
                 item.add_marker(pytest.mark.slow)
             seen.add(test)

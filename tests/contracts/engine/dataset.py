@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -29,6 +29,7 @@ class Dataset:
 
     root: Path
     implementation: Mapping[str, Any] = field(default_factory=dict)
+    prepared: Callable[[Any], Any] | None = None  # makes a source what the implementation is to be given
 
     def add(self, name: str, table: pa.Table, **options: Any) -> Path:
         """A file of the dataset as somebody else wrote it."""
@@ -38,6 +39,7 @@ class Dataset:
         return path
 
     def merge(self, source: Any, strategy: str = "upsert", key: Any = "id", **options: Any) -> MergeResult:
+        source = self.prepared(source) if self.prepared else source
         return lockgate.merge(
             source, self.root, strategy=strategy, key_columns=key, **{**self.implementation, **options}
         )
@@ -52,8 +54,10 @@ class Dataset:
         return [row[name] for row in self.rows()]
 
     def state(self) -> dict[str, Any]:
-        """Every file and folder there is, the lock included."""
-        return folder_state(self.root)
+        """Every file and folder there is, the lock included. A DataFrame is staged in the folder before
+        its rows can be checked, so the folder's own time changes then."""
+        found = folder_state(self.root)
+        return {k: v for k, v in found.items() if isinstance(v, tuple)} if self.prepared else found
 
     def contents(self) -> dict[str, Any]:
         """Every file but the lock, which is made by whoever comes first and stays."""

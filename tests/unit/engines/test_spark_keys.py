@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from lockgate.engines.spark_keys import encoded, is_carried, is_joined_as_it_is, spark_type
+from lockgate.engines.spark_keys import encoded, is_joined_as_it_is, spark_type
 from lockgate.errors import SchemaMismatchError
 from lockgate.merging.conversions import convertible
 from lockgate.merging.key_index import KeyIndex
@@ -137,26 +137,3 @@ def test_what_is_joined_as_it_is_is_the_key_that_the_dataset_has(given_type: pa.
             there = encoded(cast_exactly(pa.chunked_array([column]), wanted, "k"))
             here = encoded(column).cast(there.type)
             assert as_spark_sees_it(here[0].as_py()) == as_spark_sees_it(there[0].as_py()), f"{given_type} to {wanted}"
-
-
-@pytest.mark.parametrize(
-    "kind",
-    [
-        pa.uint8(), pa.uint64(), pa.float16(), pa.timestamp("ns"), pa.timestamp("s"), pa.time64("us"),
-        pa.duration("us"), pa.month_day_nano_interval(),
-        pa.decimal256(50, 2), pa.decimal128(5, -2), pa.binary(3), pa.null(), pa.struct([]), pa.list_(pa.uint8()),
-        pa.map_(pa.string(), pa.timestamp("ns")), pa.struct([("a", pa.uint32())]), pa.uuid(),
-    ],
-    ids=str,
-)  # fmt: skip
-def test_what_spark_cannot_hold_is_not_carried(kind: pa.DataType) -> None:
-    assert not is_carried(kind)
-
-
-@pytest.mark.parametrize(
-    "kind",
-    [pa.json_(), pa.bool8(), pa.list_(pa.json_()), pa.struct([pa.field("a", pa.int64()), pa.field("a", pa.int64())])],
-    ids=str,
-)
-def test_what_spark_does_not_take_from_arrow_is_not_carried(kind: pa.DataType) -> None:
-    assert not is_carried(kind)

@@ -18,8 +18,7 @@ import pytest
 import lockgate
 from contracts.engine.dataset import STRATEGIES, Dataset, as_multiset, counts, folder_state, ids, new
 from lockgate import DuplicateKeyError, MergeResult, NullKeyError
-from lockgate.engines import spark as spark_engine
-from lockgate.engines import spark_source
+from lockgate.engines import spark_computed, spark_source, spark_tasks
 from lockgate.errors import DatasetMergeError, LockgateError, SchemaMismatchError
 
 
@@ -28,9 +27,18 @@ def dataset(tmp_path: Path, spark: Any) -> Dataset:
     return Dataset(tmp_path / "data", {"engine": "spark", "spark": spark})
 
 
+@pytest.fixture(autouse=True, params=["spread", pytest.param("joined", marks=pytest.mark.slow)])
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Every test is of both ways to merge."""
+    if request.param == "joined":
+        monkeypatch.setattr(spark_computed, "ROWS_BROUGHT", -1)
+    return str(request.param)
+
+
 @pytest.fixture
 def large(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every source is too large for its keys to be collected."""
+    """Every source is too large to be brought here, and so are its keys."""
+    monkeypatch.setattr(spark_computed, "ROWS_BROUGHT", -1)
     monkeypatch.setattr(spark_source, "_KEYS_COLLECTED", 0)
 
 
@@ -137,8 +145,8 @@ def test_a_large_source_with_keys_of_other_types(dataset: Dataset, spark: Any, c
 
 
 def test_footers_are_read_by_the_cluster(dataset: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(spark_engine, "_FOOTERS_WORTH_A_JOB", 1)
-    monkeypatch.setattr(spark_engine, "_FOOTERS_A_TASK", 2)
+    monkeypatch.setattr(spark_tasks, "_FOOTERS_WORTH_A_JOB", 1)
+    monkeypatch.setattr(spark_tasks, "_FOOTERS_A_TASK", 2)
     for i in range(5):
         dataset.add(f"day={i}/a.parquet", ids(i * 10, i * 10 + 1))
     source = new(0, 21, 41).append_column("day", pa.array([0, 2, 4], pa.int32()))
@@ -160,7 +168,7 @@ def test_every_staged_row_has_a_place_of_its_own(spark: Any, tmp_path: Path) -> 
         for chunk in range(2):
             first = part * 100 + chunk * 10
             pq.write_table(pa.table({"id": [first, first + 1]}), tmp_path / NAME.format(part=part, chunk=chunk))
-    source = spark_source.of_files(spark, tmp_path, ["id"], pa.schema([("id", pa.int64())]))
+    source = spark_computed.StagedRows(spark, tmp_path, ("id",), pa.schema([("id", pa.int64())])).source()
     rows = source.frame.orderBy("place").collect()
     assert [row["c0"] for row in rows] == [0, 1, 10, 11, 100, 101, 110, 111]
     assert len({row["place"] for row in rows}) == 8
@@ -227,11 +235,14 @@ def test_a_dataset_is_made_and_found_again_by_keys_of_time(dataset: Dataset, spa
     assert counts(dataset.merge(spark.sql(query))) == {"inserted": 0, "updated": 3, "deleted": 0}
 
 
-def test_struct_fields_that_differ_in_case(dataset: Dataset, spark: Any) -> None:
+def test_struct_fields_that_differ_in_case(dataset: Dataset, spark: Any, way: str) -> None:
     """Spark writes them and does not read them, unless its session tells upper from lower case."""
-    query = "SELECT 1L AS id, named_struct('ID', 1, 'id', 2) AS s"
-    dataset.add("a.parquet", ids(1))
-    leaves_no_trace(dataset, lambda: dataset.merge(spark.sql(query)), DatasetMergeError, "`id` already exists")
+    source = spark.sql("SELECT 1L AS id, named_struct('ID', 1, 'id', 2) AS s")
+    if way == "joined":
+        leaves_no_trace(dataset, lambda: dataset.merge(source), DatasetMergeError, "`id` already exists")
+        return
+    dataset.merge(source)
+    assert dataset.rows() == [{"id": 1, "s": {"ID": 1, "id": 2}}]
 
 
 def test_keys_of_a_collation_are_equal_by_their_bytes(dataset: Dataset, spark: Any) -> None:

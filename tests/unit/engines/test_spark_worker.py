@@ -37,7 +37,7 @@ def told(error: LockgateError) -> str:
         raise error
 
     with pytest.raises(RuntimeError) as raised:
-        worker._telling(fails)
+        worker.telling(fails)
     return f'[PYTHON_EXCEPTION] An exception …:\nTraceback …\nRuntimeError: {raised.value}\n\tat org.apache.spark(":")'
 
 
@@ -56,7 +56,7 @@ def test_an_error_that_ends_a_stream_of_batches() -> None:
         yield from range(count)
         raise made(DatasetMergeError)
 
-    batches = worker._telling_each(fails, 2)
+    batches = worker.telling_each(fails, 2)
     assert [next(batches), next(batches)] == [0, 1]
     with pytest.raises(RuntimeError) as raised:
         next(batches)
