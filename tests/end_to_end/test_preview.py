@@ -19,6 +19,7 @@ from lockgate.cli.app import app
 from lockgate.cli.plan import preview_lines
 from lockgate.config import load_project
 from lockgate.destinations import registry
+from lockgate.destinations.keyed_engine import engine_in_words
 from lockgate.destinations.parquet import ParquetDestination
 from lockgate.running.entry import make_preview
 from lockgate.running.preview import PreviewResult
@@ -297,7 +298,7 @@ def test_the_command_as_json(project, spark, monkeypatch, capsys):
             "name": "lake", "destination": "lake", "type": "PARQUET", "mode": "UPSERT", "keys": ["id"],
             "status": "planned", "inserted": 1, "updated": 1, "deleted": 0, "rows": 2, "version": None,
             "files": {"rewritten": 1, "added": None, "preserved": 1}, "engine": "auto",
-            "rewritten_files": ["lake/0.parquet"], "removed_files": [],
+            "engine_reason": engine_in_words({}), "rewritten_files": ["lake/0.parquet"], "removed_files": [],
         }
     ]  # fmt: skip
     (project / "p.sql").write_text(export(select("(1, 'x')", "(1, 'y')")))

@@ -337,7 +337,7 @@ def play_on_spark(model: type[SparkModel], session: Any, **options: Any) -> int:
 
 
 def test_spark_agrees_with_the_oracle(spark: Any) -> None:
-    assert play_on_spark(SparkModel, spark, max_examples=4, steps=5) >= 8
+    assert play_on_spark(SparkModel, spark, max_examples=8, steps=6) >= 8
 
 
 @pytest.mark.slow

@@ -6,6 +6,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from lockgate.merging.key_index import comparable
+from lockgate.merging.type_families import is_bytes, is_text
 
 
 def spark_type(kind: pa.DataType) -> str:
@@ -23,9 +24,9 @@ def spark_type(kind: pa.DataType) -> str:
         return "double"
     if pa.types.is_decimal(kind):
         return f"decimal({kind.precision},{kind.scale})" if _fits_spark(kind) else "string"
-    if _is_text(kind):
+    if is_text(kind):
         return "string"
-    if _is_bytes(kind):
+    if is_bytes(kind):
         return "binary"
     return "bigint"  # whole numbers, and dates and times as such
 
@@ -48,9 +49,9 @@ def encoded(column: pa.ChunkedArray | pa.Array) -> pa.Array:
         return array.cast(pa.float64())
     if pa.types.is_decimal(kind):
         return array.cast(pa.decimal128(kind.precision, kind.scale) if _fits_spark(kind) else pa.string())
-    if _is_text(kind):
+    if is_text(kind):
         return array.cast(pa.string())
-    if _is_bytes(kind):
+    if is_bytes(kind):
         return array.cast(pa.binary())
     if pa.types.is_temporal(kind) and kind.bit_width == 32:
         return array.cast(pa.int32()).cast(pa.int64())
@@ -68,7 +69,7 @@ def is_joined_as_it_is(given: pa.DataType, wanted: pa.DataType) -> bool:
         return bool(given == wanted)
     if pa.types.is_fixed_size_binary(wanted):
         return bool(given == wanted)
-    return any(same(given) and same(wanted) for same in (pa.types.is_boolean, _is_text, _is_bytes))
+    return any(same(given) and same(wanted) for same in (pa.types.is_boolean, is_text, is_bytes))
 
 
 def always_fits(given: pa.Field, wanted: pa.Field) -> bool:
@@ -87,16 +88,3 @@ def _plain(kind: pa.DataType) -> pa.DataType:
 
 def _fits_spark(kind: pa.DataType) -> bool:
     return bool(kind.precision <= 38 and 0 <= kind.scale <= kind.precision)
-
-
-def _is_text(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
-
-
-def _is_bytes(kind: pa.DataType) -> bool:
-    return bool(
-        pa.types.is_binary(kind)
-        or pa.types.is_large_binary(kind)
-        or pa.types.is_fixed_size_binary(kind)
-        or pa.types.is_binary_view(kind)
-    )

@@ -16,6 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from lockgate.merging.type_families import is_bytes, is_text
+
 _UNIT_EXPONENTS = {"s": 0, "ms": 3, "us": 6, "ns": 9, "milliseconds": 3, "microseconds": 6, "nanoseconds": 9}
 _BYTES_LOGICAL = ("NONE", "STRING", "ENUM", "JSON", "BSON", "UUID")
 
@@ -57,7 +59,7 @@ def type_line(type: pa.DataType) -> Line | None:
         return Line("time", _UNIT_EXPONENTS[type.unit])
     if pa.types.is_timestamp(type):
         return Line("instant" if type.tz else "wall", _UNIT_EXPONENTS[type.unit])
-    return Line("bytes") if _is_bytes(type) else None
+    return Line("bytes") if (is_text(type) or is_bytes(type)) else None
 
 
 def file_column(leaf: pq.ColumnSchema) -> FileColumn | None:
@@ -167,22 +169,10 @@ class _BytesPlaces(Sequence[bytes]):
         return bytes(self._data[self._offsets[index] : self._offsets[index + 1]])
 
 
-def _is_bytes(type: pa.DataType) -> bool:
-    return bool(
-        pa.types.is_string(type)
-        or pa.types.is_large_string(type)
-        or pa.types.is_string_view(type)
-        or pa.types.is_binary(type)
-        or pa.types.is_large_binary(type)
-        or pa.types.is_binary_view(type)
-        or pa.types.is_fixed_size_binary(type)
-    )
-
-
 def on_line(column: pa.Array) -> pa.Array:
     """The column, one spelling a value already (`comparable`), in a type that Arrow sorts in the order of its line."""
     type = column.type
-    if _is_bytes(type):
+    if is_text(type) or is_bytes(type):
         return column.cast(pa.large_binary())  # sorted as unsigned bytes, as Parquet's bounds are
     if pa.types.is_date64(type):
         return column.cast(pa.date32())  # as it is written to Parquet

@@ -9,6 +9,8 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lockgate.merging.type_families import is_bytes, is_list, is_list_view, is_text
+
 
 class Lossy(ValueError):
     """A value has no equal in the other type. Arrow's own casts say so with ArrowInvalid, a ValueError too."""
@@ -26,7 +28,7 @@ def convertible(source: pa.DataType, to: pa.DataType) -> bool:
         return False
     source, to = _storage(source), _storage(to)
     if is_list(source) and is_list(to):
-        return not _is_list_view(to) and convertible(source.value_type, to.value_type)
+        return not is_list_view(to) and convertible(source.value_type, to.value_type)
     if pa.types.is_struct(source) and pa.types.is_struct(to):
         fields, wanted = {f.name: f.type for f in source}, {f.name: f.type for f in to}
         if fields.keys() != wanted.keys() or not (len(fields) == source.num_fields == to.num_fields):
@@ -68,25 +70,6 @@ def exact(array: pa.Array, to: pa.DataType) -> pa.Array:
         converted = array.cast(to)  # Arrow drops the time of day silently
         return _same(array, converted.cast(source), converted)
     return array.cast(to)
-
-
-def is_list(type_: pa.DataType) -> bool:
-    kinds = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list, _is_list_view)
-    return any(is_kind(type_) for is_kind in kinds)
-
-
-def is_text(type_: pa.DataType) -> bool:
-    kinds = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
-    return any(is_kind(type_) for is_kind in kinds)
-
-
-def is_bytes(type_: pa.DataType) -> bool:
-    kinds = (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_binary_view, pa.types.is_fixed_size_binary)
-    return any(is_kind(type_) for is_kind in kinds)
-
-
-def _is_list_view(type_: pa.DataType) -> bool:
-    return bool(pa.types.is_list_view(type_) or pa.types.is_large_list_view(type_))
 
 
 def _is_extension(type_: pa.DataType) -> bool:

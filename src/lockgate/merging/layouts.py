@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from lockgate.merging.conversions import is_list
 from lockgate.merging.lossless import cast_exactly
+from lockgate.merging.type_families import is_list
 
 
 def plain_table(table: pa.Table) -> pa.Table:

@@ -13,6 +13,7 @@ from zoneinfo import ZoneInfo
 import pyarrow as pa
 
 from lockgate.errors import SchemaMismatchError
+from lockgate.merging.type_families import is_bytes, is_text
 
 _UNITS = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}  # in a second
 _NANOS = 1_000_000_000
@@ -32,9 +33,9 @@ def parsed(text: str, type: pa.DataType) -> Any:
         return parsed(text, type.storage_type)
     if pa.types.is_dictionary(type):
         return parsed(text, type.value_type)
-    if _is_text(type):
+    if is_text(type):
         return text
-    if _is_binary(type):
+    if is_bytes(type):
         return pa.scalar(text.encode(), type).as_py()
     if pa.types.is_boolean(type):
         return text.lower() == "true" if text.lower() in ("true", "false") else _refused(text)
@@ -201,19 +202,6 @@ def _bytes_text(value: bytes) -> str:
             in_place="nothing was written",
             hint="partition by another column, or by a text of this one",
         ) from error
-
-
-def _is_text(type: pa.DataType) -> bool:
-    return bool(pa.types.is_string(type) or pa.types.is_large_string(type) or pa.types.is_string_view(type))
-
-
-def _is_binary(type: pa.DataType) -> bool:
-    return bool(
-        pa.types.is_binary(type)
-        or pa.types.is_large_binary(type)
-        or pa.types.is_fixed_size_binary(type)
-        or pa.types.is_binary_view(type)
-    )
 
 
 def _matching(pattern: re.Pattern[str], text: str) -> re.Match[str]:

@@ -10,10 +10,11 @@ from typing import Literal, Protocol, get_args
 import pyarrow as pa
 
 from lockgate.errors import ConfigError, NullKeyError, SchemaMismatchError
-from lockgate.merging.conversions import convertible, is_bytes, is_text
+from lockgate.merging.conversions import convertible
 from lockgate.merging.keys import normalize_keys
 from lockgate.merging.lossless import cast_exactly, unrelated
 from lockgate.merging.nulls import null_rows
+from lockgate.merging.type_families import is_bytes, is_text
 from lockgate.merging.widening import added, widened
 
 Mode = Literal["strict", "evolve"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from lockgate.merging.conversions import is_bytes, is_text
+from lockgate.merging.type_families import is_bytes, is_text
 from lockgate.merging.widening import widened
 
 _FINER = ("s", "ms", "us", "ns")

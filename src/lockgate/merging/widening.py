@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from lockgate.merging.conversions import is_list
+from lockgate.merging.type_families import is_list
 
 _INTEGERS = ("int8", "int16", "int32", "int64")
 _INTO_DOUBLE = ("int8", "int16", "int32", "float")
