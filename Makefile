@@ -19,6 +19,9 @@ $(READY): requirements.lock pyproject.toml
 	@# A DuckDB that has no MERGE yet, on which tests/contracts/engine run too.
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --upgrade \
 	  --target $(VENV)/older/duckdb-1.3 duckdb==1.3.2
+	@# The newest DuckDB for which its Delta extension comes as a package: it reads what Lockgate publishes.
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --upgrade \
+	  --target $(VENV)/older/duckdb-1.5 duckdb==1.5.5 duckdb-extension-delta==1.5.5
 	$(BIN)/python -m compileall -q src
 	@touch $@
 

@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import lockgate
+from lockgate.destinations.protocol import Surroundings
 from lockgate.errors import LockgateError, ResumeError
 from lockgate.running.progress import Silent
 from lockgate.running.settle import resume
@@ -56,7 +57,7 @@ def clock() -> datetime:
 
 
 def finish(folder: Path):
-    return resume(RUN, RunState(folder / ".lockgate"), LocalStorage(), Silent(), clock)
+    return resume(RUN, RunState(folder / ".lockgate"), Surroundings(LocalStorage()), Silent(), clock)
 
 
 def killed_at(folder: Path, at: int, fault: Fault, *, with_somebody_else: bool = False) -> None:

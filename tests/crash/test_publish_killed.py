@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from lockgate.destinations.protocol import Surroundings
 from lockgate.errors import LockgateError, ResumeError
 from lockgate.running.progress import Silent
 from lockgate.running.settle import resume
@@ -87,7 +88,7 @@ def test_killed_at_every_step_then_resumed(tmp_path: Path, fault: str) -> None:
         state = RunState(folder / ".lockgate")
         record = state.run(RUN)
         try:
-            result = resume(RUN, state, LocalStorage(), Silent(), clock)
+            result = resume(RUN, state, Surroundings(LocalStorage()), Silent(), clock)
         except ResumeError:
             assert record is None or record.status == "running"
             assert rows(folder) == ALL_OLD, at
@@ -96,7 +97,7 @@ def test_killed_at_every_step_then_resumed(tmp_path: Path, fault: str) -> None:
             assert result.exit_code == 0
             assert rows(folder) == ALL_NEW, at
             before = snapshot(folder)
-            assert resume(RUN, state, LocalStorage(), Silent(), clock).exit_code == 0
+            assert resume(RUN, state, Surroundings(LocalStorage()), Silent(), clock).exit_code == 0
             assert snapshot(folder) == before, "a second resume changed something"
             resumed += 1
         if record is not None:
@@ -154,7 +155,7 @@ def test_a_failing_disk_at_every_step(tmp_path: Path, fault: str) -> None:
             untouched += 1
         else:
             assert f"lockgate resume {RUN}" in caught.render(), at
-            assert resume(RUN, state, LocalStorage(), Silent(), clock).exit_code == 0
+            assert resume(RUN, state, Surroundings(LocalStorage()), Silent(), clock).exit_code == 0
             assert rows(folder) == ALL_NEW, at
             partial += 1
         assert leftovers(folder) == [], at

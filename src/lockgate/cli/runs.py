@@ -69,16 +69,19 @@ def resume(run: str, json: bool, debug: bool) -> None:
     with errors_shown(debug, json):
         from lockgate.cli.progress import make_progress
         from lockgate.cli.run import interrupt, summary
+        from lockgate.destinations.protocol import Surroundings
         from lockgate.running.pipeline import utc_now
         from lockgate.running.settle import resume as finish
         from lockgate.running.state import RunState
         from lockgate.storage.local import LocalStorage
 
+        project = load_project()
+        around = Surroundings(LocalStorage(), project.root, project.profile)
         signal.signal(signal.SIGTERM, interrupt)
-        state = RunState(load_project().state)
+        state = RunState(project.state)
         before = state.run(run)
         try:
-            result = finish(run, state, LocalStorage(), make_progress(quiet=json), utc_now)
+            result = finish(run, state, around, make_progress(quiet=json), utc_now)
         except KeyboardInterrupt:
             raise PartialPublish(
                 f"interrupted while finishing run {run}",

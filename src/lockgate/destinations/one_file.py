@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from lockgate.destinations.options import Option, local_path, option_problems, path_problems
-from lockgate.destinations.protocol import Complaint, ExportRequest, Layout, Outcome, Prepared, StagedRows
+from lockgate.destinations.protocol import Complaint, ExportRequest, Layout, Outcome, Prepared, StagedRows, Surroundings
 from lockgate.errors import PublishError, StageError
 from lockgate.modes import KEYED_MODES
 from lockgate.storage.local import LocalStorage
@@ -62,7 +62,8 @@ class OneFileDestination(ABC):
             instructions={"staged": str(staged), "final": str(final)},
         )
 
-    def publish(self, prepared: Prepared, storage: LocalStorage) -> Outcome:
+    def publish(self, prepared: Prepared, around: Surroundings) -> Outcome:
+        storage = around.storage
         staged, final = Path(prepared.instructions["staged"]), Path(prepared.instructions["final"])
         replaced = final.exists()
         if staged.exists():
@@ -81,11 +82,12 @@ class OneFileDestination(ABC):
         deleted = None if prepared.mode == "REPLACE" else 0
         return Outcome(inserted=prepared.rows, updated=0, deleted=deleted, files=files, paths=(str(final),))
 
-    def is_decided(self, prepared: Prepared) -> bool:
+    def is_decided(self, prepared: Prepared, around: Surroundings) -> bool:
+        del around
         return not Path(prepared.instructions["staged"]).exists()
 
-    def discard(self, prepared: Prepared, storage: LocalStorage) -> None:
-        StagingArea.reopen(storage, Path(prepared.staging)).discard()
+    def discard(self, prepared: Prepared, around: Surroundings) -> None:
+        StagingArea.reopen(around.storage, Path(prepared.staging)).discard()
 
 
 def final_path(request: ExportRequest) -> Path:

@@ -7,9 +7,17 @@ from pathlib import Path
 from lockgate.destinations.parquet_file import ParquetFileDestination
 from lockgate.destinations.parquet_folder import ParquetFolderDestination
 from lockgate.destinations.parquet_keyed import ParquetKeyedDestination
-from lockgate.destinations.protocol import Complaint, Destination, ExportRequest, Layout, Outcome, Prepared, StagedRows
+from lockgate.destinations.protocol import (
+    Complaint,
+    Destination,
+    ExportRequest,
+    Layout,
+    Outcome,
+    Prepared,
+    StagedRows,
+    Surroundings,
+)
 from lockgate.modes import KEYED_MODES
-from lockgate.storage.local import LocalStorage
 from lockgate.storage.staging import StagingArea
 
 
@@ -40,11 +48,11 @@ class ParquetDestination:
     def stage(self, request: ExportRequest, area: StagingArea, rows: StagedRows) -> Prepared:
         return self._form(request).stage(request, area, rows)
 
-    def publish(self, prepared: Prepared, storage: LocalStorage) -> Outcome:
-        return self._form(prepared).publish(prepared, storage)
+    def publish(self, prepared: Prepared, around: Surroundings) -> Outcome:
+        return self._form(prepared).publish(prepared, around)
 
-    def is_decided(self, prepared: Prepared) -> bool:
-        return self._form(prepared).is_decided(prepared)
+    def is_decided(self, prepared: Prepared, around: Surroundings) -> bool:
+        return self._form(prepared).is_decided(prepared, around)
 
-    def discard(self, prepared: Prepared, storage: LocalStorage) -> None:
-        self._form(prepared).discard(prepared, storage)
+    def discard(self, prepared: Prepared, around: Surroundings) -> None:
+        self._form(prepared).discard(prepared, around)

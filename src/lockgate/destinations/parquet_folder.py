@@ -17,9 +17,9 @@ from lockgate.destinations.protocol import (
     Outcome,
     Prepared,
     StagedRows,
+    Surroundings,
 )
 from lockgate.modes import KEYED_MODES
-from lockgate.storage.local import LocalStorage
 from lockgate.storage.staging import StagingArea
 from lockgate.targets.folder import FolderTarget
 from lockgate.targets.journal import Change
@@ -83,7 +83,8 @@ class ParquetFolderDestination:
             instructions={"root": str(root), "moves": moves, "id": f"{request.run}-{request.number}"},
         )
 
-    def publish(self, prepared: Prepared, storage: LocalStorage) -> Outcome:
+    def publish(self, prepared: Prepared, around: Surroundings) -> Outcome:
+        storage = around.storage
         target = FolderTarget(Path(prepared.instructions["root"]), storage)
         moves = tuple((staged, final) for staged, final in prepared.instructions["moves"])
         with target.locked():  # finishes our own journal too, if we died right after deciding
@@ -104,10 +105,11 @@ class ParquetFolderDestination:
             paths=tuple(str(target.root / final) for _, final in moves),
         )
 
-    def is_decided(self, prepared: Prepared) -> bool:
+    def is_decided(self, prepared: Prepared, around: Surroundings) -> bool:
+        del around
         root = Path(prepared.instructions["root"])
         moves = prepared.instructions["moves"]
         return not all((root / staged).exists() for staged, _ in moves) or is_pending(prepared)
 
-    def discard(self, prepared: Prepared, storage: LocalStorage) -> None:
-        discard_staged_folder(prepared, storage)
+    def discard(self, prepared: Prepared, around: Surroundings) -> None:
+        discard_staged_folder(prepared, around.storage)

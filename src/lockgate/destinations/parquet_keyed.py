@@ -16,10 +16,9 @@ from lockgate.destinations.folder_problems import FOLDER_OPTIONS, MERGE_OPTIONS,
 from lockgate.destinations.folder_staging import discard_staged_folder, is_pending, refuse_bad_place, require_staged
 from lockgate.destinations.keyed_records import Decision, DoneMark, Wanted, fingerprint
 from lockgate.destinations.options import local_path
-from lockgate.destinations.protocol import Complaint, ExportRequest, Layout, Outcome, Prepared, StagedRows
+from lockgate.destinations.protocol import Complaint, ExportRequest, Layout, Outcome, Prepared, StagedRows, Surroundings
 from lockgate.errors import SchemaMismatchError
 from lockgate.merging.order import parse_order_by
-from lockgate.storage.local import LocalStorage
 from lockgate.storage.staging import StagingArea
 from lockgate.targets.journal import read as read_journal
 from lockgate.targets.open_folder import DatasetFolder, OpenFolder
@@ -75,7 +74,8 @@ class ParquetKeyedDestination:
             instructions={**instructions, "decision": decision.to_json()},
         )
 
-    def publish(self, prepared: Prepared, storage: LocalStorage) -> Outcome:
+    def publish(self, prepared: Prepared, around: Surroundings) -> Outcome:
+        storage = around.storage
         require_staged(prepared)
         area = Path(prepared.staging)
         target = DatasetFolder(Path(prepared.instructions["root"]), storage)
@@ -98,11 +98,12 @@ class ParquetKeyedDestination:
             _commit(decision, opened, mark, target)
             return decision.outcome
 
-    def is_decided(self, prepared: Prepared) -> bool:
+    def is_decided(self, prepared: Prepared, around: Surroundings) -> bool:
+        del around
         return DoneMark(Path(prepared.staging)).path.exists() or is_pending(prepared)
 
-    def discard(self, prepared: Prepared, storage: LocalStorage) -> None:
-        discard_staged_folder(prepared, storage)
+    def discard(self, prepared: Prepared, around: Surroundings) -> None:
+        discard_staged_folder(prepared, around.storage)
 
 
 def _merge(instructions: Mapping[str, Any], target: DatasetFolder, folder: Path) -> KeyedMerge:

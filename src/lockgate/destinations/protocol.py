@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
+from lockgate.config import Profile, load_project
 from lockgate.storage.local import LocalStorage
 from lockgate.storage.staging import StagingArea
 
@@ -44,6 +45,7 @@ class ExportRequest:
     keys: tuple[str, ...] = ()
     order_by: tuple[str, ...] = ()
     project: Path = Path()  # relative paths are relative to it
+    profile: Profile = field(default_factory=Profile)  # its connections and its log
     run: str = ""
     number: int = 1  # the export's place among the exports of its pipeline, from 1
 
@@ -84,6 +86,21 @@ class Outcome:
     engine: str | None = None  # what did the merge of a keyed mode; None: Spark wrote all there is
 
 
+@dataclass(frozen=True)
+class Surroundings:
+    """What publishing needs besides the record of the export. Passwords are here alone: no record holds them."""
+
+    storage: LocalStorage
+    project: Path = Path()
+    profile: Profile = field(default_factory=Profile)
+
+    def of(self, profile: str) -> Surroundings:
+        """The same with another profile, that of an earlier run."""
+        if profile == self.profile.name:
+            return self
+        return replace(self, profile=load_project(self.project, profile=profile).profile)
+
+
 class Destination(Protocol):
     """Stage, publish, discard. Registered by its TYPE; another package adds one by entry point."""
 
@@ -105,15 +122,15 @@ class Destination(Protocol):
         """Make the staged rows into what publish will swap in, durable on disk."""
         ...
 
-    def publish(self, prepared: Prepared, storage: LocalStorage) -> Outcome:
+    def publish(self, prepared: Prepared, around: Surroundings) -> Outcome:
         """Swap it in. Called again after a crash it finishes or finds it done; it never does it twice."""
         ...
 
-    def is_decided(self, prepared: Prepared) -> bool:
+    def is_decided(self, prepared: Prepared, around: Surroundings) -> bool:
         """Whether the swap has happened or will: after a failed publish, whether the old content still stands."""
         ...
 
-    def discard(self, prepared: Prepared, storage: LocalStorage) -> None:
+    def discard(self, prepared: Prepared, around: Surroundings) -> None:
         """Remove what was staged; the destination stays as it is. Fine to call when nothing is left. A swap that is
         decided, and so will happen, is finished first."""
         ...

@@ -5,10 +5,11 @@ sqlglot takes a while to import, so the passes are imported when a plan is made;
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from lockgate.config import Profile
 from lockgate.errors import PipelineError
 from lockgate.language.diagnostics import Diagnostic
 from lockgate.language.program import Program
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Plan", "Step", "check", "make_plan"]
 
-_NO_CONNECTIONS: Mapping[str, str] = {}
+_NO_PROFILE = Profile()
 
 
 def make_plan(
@@ -27,7 +28,7 @@ def make_plan(
     *,
     pipeline: str,
     project: Path,
-    config_connections: Mapping[str, str] = _NO_CONNECTIONS,
+    profile: Profile = _NO_PROFILE,
     find: Callable[[str], Destination | None] | None = None,
 ) -> Plan:
     """The plan of a program; raises PipelineError with everything that is wrong, of the text and of the plan.
@@ -41,7 +42,7 @@ def make_plan(
     """
     from lockgate.plan.planning import draft_of, plan_of, problems_of
 
-    draft = draft_of(program, pipeline, project, config_connections, find)
+    draft = draft_of(program, pipeline, project, profile, find)
     problems = problems_of(draft, warnings=False)
     if problems:
         raise PipelineError(problems)
@@ -53,7 +54,7 @@ def check(
     *,
     pipeline: str,
     project: Path,
-    config_connections: Mapping[str, str] = _NO_CONNECTIONS,
+    profile: Profile = _NO_PROFILE,
     find: Callable[[str], Destination | None] | None = None,
 ) -> list[Diagnostic]:
     """Everything wrong with a program, in the order of its text; SQL that cannot be parsed counts here.
@@ -64,4 +65,4 @@ def check(
     """
     from lockgate.plan.planning import draft_of, problems_of
 
-    return list(problems_of(draft_of(program, pipeline, project, config_connections, find), warnings=True))
+    return list(problems_of(draft_of(program, pipeline, project, profile, find), warnings=True))

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from lockgate.config import Profile
 from lockgate.language.diagnostics import Diagnostic
 from lockgate.language.program import Program, Statement
 from lockgate.language.statements import CheckStep, CreateTableStep, ExportStep, LoadStep, SourceStep
@@ -30,7 +31,7 @@ class Draft:
     program: Program
     pipeline: str
     project: Path
-    connections: Mapping[str, str]  # name -> type
+    profile: Profile
     find: Callable[[str], Destination | None]
     types: Callable[[], tuple[str, ...]]
     diagnostics: tuple[Diagnostic, ...] = ()

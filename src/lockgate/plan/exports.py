@@ -43,6 +43,7 @@ def _problems(export: ExportStep, number: int, draft: Draft) -> Iterator[Diagnos
         keys=tuple(export.upsert_keys),
         order_by=tuple(export.order_by),
         project=draft.project,
+        profile=draft.profile,
         number=number,
     )
     for complaint in destination.problems(request):

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from lockgate.config import Profile
 from lockgate.language.diagnostics import Diagnostic
 from lockgate.language.program import Program
 from lockgate.plan.draft import Draft, name_of
@@ -20,13 +21,13 @@ def draft_of(
     program: Program,
     pipeline: str,
     project: Path,
-    connections: Mapping[str, str],
+    profile: Profile,
     find: Callable[[str], Destination | None] | None,
 ) -> Draft:
     """The draft after all passes."""
     from lockgate.destinations import registry
 
-    draft = Draft(program, pipeline, project, connections, find or registry.find, registry.types)
+    draft = Draft(program, pipeline, project, profile, find or registry.find, registry.types)
     for improve in PASSES:
         draft = improve(draft)
     return draft

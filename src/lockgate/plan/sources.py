@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from lockgate.config import Connection
 from lockgate.language.diagnostics import Diagnostic, did_you_mean
 from lockgate.language.statements import SourceStep
 from lockgate.plan.draft import Draft
@@ -24,11 +25,11 @@ def check_sources(draft: Draft) -> Draft:
     found: list[Diagnostic] = []
     for statement in draft.statements:
         if isinstance(statement, SourceStep):
-            found += _problems(statement, draft.connections)
+            found += _problems(statement, draft.profile.connections)
     return draft.complaining(found)
 
 
-def _problems(source: SourceStep, connections: Mapping[str, str]) -> Iterator[Diagnostic]:
+def _problems(source: SourceStep, connections: Mapping[str, Connection]) -> Iterator[Diagnostic]:
     if source.path_escape:
         hint = "write the path in the pipeline itself; a variable's value stays inside the project"
         yield Diagnostic(source.param_places.get("path", source.params_place), "path-escape", source.path_escape, hint)
@@ -39,7 +40,7 @@ def _problems(source: SourceStep, connections: Mapping[str, str]) -> Iterator[Di
         yield Diagnostic(source.type_place, "unknown-connection", message, hint)
         return
     if source.connection is not None:
-        kind = connections[source.connection].upper()
+        kind = connections[source.connection].type.upper()
         message = f"connection {source.connection} has the type {kind}, which this version cannot read from"
         yield Diagnostic(source.type_place, "unknown-type", message, "files are read with TYPE CSV, JSON or PARQUET")
         return

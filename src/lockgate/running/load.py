@@ -37,7 +37,7 @@ def load_plan(pipeline: str | Path, project: Project, variables: Mapping[str, An
         program,
         pipeline=recorded_name(Path(pipeline), project.root),
         project=project.root,
-        config_connections=_connections(project),
+        profile=project.profile,
     )
 
 
@@ -50,7 +50,7 @@ def check_pipeline(
         program,
         pipeline=recorded_name(Path(pipeline), project.root),
         project=project.root,
-        config_connections=_connections(project),
+        profile=project.profile,
     )
 
 
@@ -64,7 +64,3 @@ def recorded_name(path: Path, root: Path) -> str:
     """A pipeline's name in the record of runs: relative to its project where it is inside it."""
     path = path.resolve()
     return str(path.relative_to(root)) if path.is_relative_to(root) else str(path)
-
-
-def _connections(project: Project) -> dict[str, str]:
-    return {name: connection.type for name, connection in project.profile.connections.items()}

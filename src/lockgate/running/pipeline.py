@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from lockgate.config import Project
-from lockgate.destinations.protocol import Destination, ExportRequest, Prepared
+from lockgate.destinations.protocol import Destination, ExportRequest, Prepared, Surroundings
 from lockgate.errors import (
     CheckFailed,
     LockgateError,
@@ -79,6 +79,7 @@ class PipelineRun:
         self._steps = [StepResult(step.name, step.kind) for step in self.plan.steps]
         self.result.steps = self._steps
         self._exports = list(self._requests())
+        self._around = Surroundings(self.storage, self.project.root, self.project.profile)
         self.ending: LockgateError | None = None  # what an interrupted or failed run ended with
         self._settling = False  # an earlier run; what is published meanwhile is its result, not ours
         self._promised = False  # to publish: from then on staged results are kept until they are published
@@ -111,12 +112,12 @@ class PipelineRun:
     def _settle(self) -> None:
         self._settling = True
         settle_previous(
-            self.plan.pipeline, self.run, self.state, self.storage, self.progress, self.clock, supersede=self.supersede
+            self.plan.pipeline, self.run, self.state, self._around, self.progress, self.clock, supersede=self.supersede
         )
         self._settling = False
 
     def _requests(self) -> Iterator[_Export]:
-        for step_number, request, destination in export_requests(self.plan, self.project.root, self.run):
+        for step_number, request, destination in export_requests(self.plan, self.project, self.run):
             step = self.plan.steps[step_number]
             result = ExportResult(step.name, request.destination, request.type, request.mode)
             yield _Export(request.number, step_number, step, request, destination, result)
@@ -237,7 +238,7 @@ class PipelineRun:
         self.state.publishing(self.run, self.result.to_json(), self._prepared())
         results = {export.number: export.result for export in self._exports}
         try:
-            publish_exports(self.run, self.state, self.storage, self.progress, results)
+            publish_exports(self.run, self.state, self._around, self.progress, results)
         finally:
             for export in self._exports:
                 self._steps[export.step_number].status = export.result.status
@@ -292,7 +293,7 @@ class PipelineRun:
             if export.result.status == "staged":
                 export.result.status = "skipped"
         try:
-            discard_staged(self.run, self.state, self.storage, self._prepared())
+            discard_staged(self.run, self.state, self._around, self._prepared())
         except LockgateError as error:  # the error that ended the run is the one to tell
             self.progress.note(f"not everything that was staged could be removed: {error.message}")
 

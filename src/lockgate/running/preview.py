@@ -94,7 +94,7 @@ class Preview:
     local: bool = True  # as of a run
 
     def __post_init__(self) -> None:
-        self._requests = list(export_requests(self.plan, self.project.root, self.run))
+        self._requests = list(export_requests(self.plan, self.project, self.run))
         self.result = PreviewResult(self.plan, [Prediction() for _ in self._requests])
 
     def execute(self) -> PreviewResult:

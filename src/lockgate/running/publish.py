@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from lockgate.destinations import registry
-from lockgate.destinations.protocol import Destination
+from lockgate.destinations.protocol import Destination, Surroundings
 from lockgate.errors import LockgateError, PartialPublish, PublishError, ResumeError, StateError
 from lockgate.modes import KEYED_MODES
 from lockgate.running.progress import Progress
 from lockgate.running.result import ExportResult
 from lockgate.running.state import ExportRecord, RunState
-from lockgate.storage.local import LocalStorage
 from lockgate.storage.staging import StagingArea
 
 
 def publish_exports(
-    run: str, state: RunState, storage: LocalStorage, progress: Progress, results: dict[int, ExportResult]
+    run: str, state: RunState, around: Surroundings, progress: Progress, results: dict[int, ExportResult]
 ) -> None:
     """Publish what the record says is staged and not yet published. Safe to call again at any point."""
     records = state.exports(run)
@@ -28,39 +27,39 @@ def publish_exports(
     done = sum(r.status == "published" for r in records)
     for record in records:
         if record.status == "published":  # by a process that may have died before it removed the area
-            _clear(record, storage, progress)
+            _clear(record, around, progress)
         if record.status != "staged" or record.prepared is None:
             continue
         result = results[record.number]
         try:
             with progress.working(f"publishing {record.name}"):
-                outcome = destination_of(record).publish(record.prepared, storage)
+                outcome = destination_of(record).publish(record.prepared, around)
         except LockgateError as error:
             result.status = "failed"
-            decided = destination_of(record).is_decided(record.prepared)
+            decided = destination_of(record).is_decided(record.prepared, around)
             raise _stopped(run, record, error, done, len(records), decided) from error
         state.export_published(run, record.number, outcome)
         result.take(outcome)
         done += 1
         # Only now: as long as the record says "staged", the area tells whether the swap has happened.
-        _clear(record, storage, progress)
+        _clear(record, around, progress)
         progress.done(record.name, _counts(result))
 
 
-def _clear(record: ExportRecord, storage: LocalStorage, progress: Progress) -> None:
+def _clear(record: ExportRecord, around: Surroundings, progress: Progress) -> None:
     """Remove what was staged for an export that is published; failing at that is no failure of the run."""
     try:
-        discard_export(record, storage)
+        discard_export(record, around)
     except LockgateError as error:
         progress.note(f"{record.name} is published, but its staging folder is still there: {error.message}")
 
 
-def discard_export(record: ExportRecord, storage: LocalStorage) -> None:
+def discard_export(record: ExportRecord, around: Surroundings) -> None:
     """Remove what was staged. What that is only the destination knows, once it has prepared something."""
     if record.prepared is not None:
-        destination_of(record).discard(record.prepared, storage)
+        destination_of(record).discard(record.prepared, around)
     else:
-        StagingArea.reopen(storage, record.staging).discard()
+        StagingArea.reopen(around.storage, record.staging).discard()
 
 
 def destination_of(record: ExportRecord) -> Destination:

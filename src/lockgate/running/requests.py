@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
+from lockgate.config import Project
 from lockgate.destinations import registry
 from lockgate.destinations.protocol import Destination, ExportRequest
 from lockgate.language.statements import ExportStep
 from lockgate.plan.steps import Plan
 
 
-def export_requests(plan: Plan, project: Path, run: str) -> Iterator[tuple[int, ExportRequest, Destination]]:
+def export_requests(plan: Plan, project: Project, run: str) -> Iterator[tuple[int, ExportRequest, Destination]]:
     """Each export with the number of its step among all steps, in the plan's order."""
     number = 0
     for step_number, step in enumerate(plan.steps):
@@ -26,7 +26,8 @@ def export_requests(plan: Plan, project: Path, run: str) -> Iterator[tuple[int, 
             options=statement.options,
             keys=tuple(statement.upsert_keys),
             order_by=tuple(statement.order_by),
-            project=project,
+            project=project.root,
+            profile=project.profile,
             run=run,
             number=number,
         )

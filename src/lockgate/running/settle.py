@@ -6,13 +6,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import datetime
 
-from lockgate.destinations.protocol import Prepared
+from lockgate.destinations.protocol import Prepared, Surroundings
 from lockgate.errors import DatasetBusy, LockgateError, PartialPublish, PreviousRunUnfinished, ResumeError
 from lockgate.running.progress import Progress
 from lockgate.running.publish import discard_export, publish_exports
 from lockgate.running.result import CheckResult, ExportResult, RunResult, StepResult
 from lockgate.running.state import RunRecord, RunState
-from lockgate.storage.local import LocalStorage
 
 Clock = Callable[[], datetime]
 
@@ -20,7 +19,7 @@ _PATIENCE = 0.3  # seconds: somebody who only asks whether a run lives holds its
 _TURN = 60.0  # seconds for a run of the same pipeline to finish publishing
 
 
-def resume(run: str, state: RunState, storage: LocalStorage, progress: Progress, clock: Clock) -> RunResult:
+def resume(run: str, state: RunState, around: Surroundings, progress: Progress, clock: Clock) -> RunResult:
     """Finish publishing a run. One that has published all is left as it is."""
     if state.run(run) is None:
         raise ResumeError(f"there is no run {run} in {state.folder}", hint="`lockgate runs` lists them")
@@ -35,7 +34,7 @@ def resume(run: str, state: RunState, storage: LocalStorage, progress: Progress,
             case "published":
                 return stored_result(record, state)
             case "publishing" | "partial":
-                return roll_forward(record, state, storage, progress, clock)
+                return roll_forward(record, state, around, progress, clock)
             case "superseded":
                 raise ResumeError(
                     f"run {run} was superseded by run {record.superseded_by}",
@@ -43,7 +42,7 @@ def resume(run: str, state: RunState, storage: LocalStorage, progress: Progress,
                     hint=f"`lockgate runs {record.superseded_by}` shows it",
                 )
             case "running":
-                sweep_dead(record, state, storage, clock)
+                sweep_dead(record, state, around, clock)
     reason = "never finished staging" if record.status == "running" else "failed before anything was published"
     raise ResumeError(
         f"run {run} {reason}, so there is nothing to resume",
@@ -53,7 +52,7 @@ def resume(run: str, state: RunState, storage: LocalStorage, progress: Progress,
 
 
 def settle_previous(
-    pipeline: str, by: str, state: RunState, storage: LocalStorage, progress: Progress, clock: Clock, *, supersede: bool
+    pipeline: str, by: str, state: RunState, around: Surroundings, progress: Progress, clock: Clock, *, supersede: bool
 ) -> None:
     """Before a new run: bring dead runs to their end, so that no result is lost or published out of turn."""
     for listed in state.unsettled():
@@ -74,13 +73,13 @@ def settle_previous(
                 continue
             if record.status in ("publishing", "partial"):
                 if ours:
-                    _finish_or_give_up(record, by, state, storage, progress, clock, supersede=supersede)
+                    _finish_or_give_up(record, by, state, around, progress, clock, supersede=supersede)
                 continue
             try:
                 if record.status == "running":
-                    sweep_dead(record, state, storage, clock)
+                    sweep_dead(record, state, around, clock)
                 else:
-                    discard_staged(record.id, state, storage)
+                    discard_staged(record.id, state, around.of(record.profile))
             except LockgateError as error:  # somebody's leftovers are no reason not to run
                 progress.note(f"what run {record.id} left could not be removed: {error.message}")
 
@@ -89,7 +88,7 @@ def _finish_or_give_up(
     record: RunRecord,
     by: str,
     state: RunState,
-    storage: LocalStorage,
+    around: Surroundings,
     progress: Progress,
     clock: Clock,
     *,
@@ -97,12 +96,12 @@ def _finish_or_give_up(
 ) -> None:
     if supersede:
         state.supersede(record.id, by)
-        discard_staged(record.id, state, storage)
+        discard_staged(record.id, state, around.of(record.profile))
         progress.note(f"run {record.id} is given up; what it had staged is discarded")
         return
     progress.note(f"run {record.id} was interrupted while publishing; finishing it first")
     try:
-        roll_forward(record, state, storage, progress, clock)
+        roll_forward(record, state, around, progress, clock)
     except ResumeError as error:  # nothing left to finish it with
         progress.note(error.message)
     except LockgateError as error:
@@ -118,13 +117,13 @@ def _unfinished(run: str, reason: str, in_place: str | None) -> PreviousRunUnfin
 
 
 def roll_forward(
-    record: RunRecord, state: RunState, storage: LocalStorage, progress: Progress, clock: Clock
+    record: RunRecord, state: RunState, around: Surroundings, progress: Progress, clock: Clock
 ) -> RunResult:
     """Publish what is left of a run, and close its record."""
     result = stored_result(record, state)
     by_number = dict(enumerate(result.exports, start=1))
     try:
-        publish_exports(record.id, state, storage, progress, by_number)
+        publish_exports(record.id, state, around.of(record.profile), progress, by_number)
     except ResumeError as error:
         result.status, result.exit_code, result.error = "failed", 1, error.message
         state.finish(record.id, "failed", finished=_now(clock), exit_code=1, error=error.message, result=None)
@@ -144,15 +143,15 @@ def roll_forward(
     return result
 
 
-def sweep_dead(record: RunRecord, state: RunState, storage: LocalStorage, clock: Clock) -> None:
+def sweep_dead(record: RunRecord, state: RunState, around: Surroundings, clock: Clock) -> None:
     """A run that died before it began to publish: close its record, then remove what it had staged."""
     error = "the process died before anything was published"
     state.finish(record.id, "failed", finished=_now(clock), exit_code=1, error=error, result=None)
-    discard_staged(record.id, state, storage)
+    discard_staged(record.id, state, around.of(record.profile))
 
 
 def discard_staged(
-    run: str, state: RunState, storage: LocalStorage, prepared: Mapping[int, Prepared] | None = None
+    run: str, state: RunState, around: Surroundings, prepared: Mapping[int, Prepared] | None = None
 ) -> None:
     """Remove what a run had staged and not published; one that cannot be removed does not keep the others.
     `prepared`: what the run has prepared, by number, if it has not come to putting that on record."""
@@ -161,7 +160,7 @@ def discard_staged(
         if export.status in ("staging", "staged"):
             try:
                 known = export.prepared or (prepared or {}).get(export.number)
-                discard_export(replace(export, prepared=known), storage)
+                discard_export(replace(export, prepared=known), around)
                 state.export_discarded(run, export.number)
             except LockgateError as error:
                 problem = problem or error

@@ -14,7 +14,7 @@ import pytest
 
 from lockgate.destinations import registry
 from lockgate.destinations.folder_problems import ENGINES
-from lockgate.destinations.protocol import ExportRequest, Prepared
+from lockgate.destinations.protocol import ExportRequest, Prepared, Surroundings
 from lockgate.errors import JournalError, PublishError, StageError, StorageError
 from lockgate.modes import EXPORT_MODES, KEYED_MODES
 from lockgate.storage.local import LocalStorage
@@ -87,13 +87,13 @@ def prepare(
 def publish(prepared: Prepared, storage: LocalStorage | None = None):
     destination = registry.find(prepared.type)
     assert destination is not None
-    return destination.publish(prepared, storage or LocalStorage())
+    return destination.publish(prepared, Surroundings(storage or LocalStorage()))
 
 
 def discard(prepared: Prepared) -> None:
     destination = registry.find(prepared.type)
     assert destination is not None
-    destination.discard(prepared, LocalStorage())
+    destination.discard(prepared, Surroundings(LocalStorage()))
 
 
 def test_staging_shows_nothing_and_publishing_shows_all(tmp_path: Path, form: str) -> None:
@@ -177,7 +177,7 @@ def test_a_publish_that_fails_says_whether_the_old_content_stands(tmp_path: Path
             publish(new, FaultyStorage(at, "EIO"))
         destination = registry.find(new.type)
         assert destination is not None
-        if destination.is_decided(new):
+        if destination.is_decided(new, Surroundings(LocalStorage())):
             publish(new)
             assert read_all(project, form) == [2]
         else:
@@ -239,7 +239,7 @@ def test_somebody_elses_damaged_journal_does_not_make_it_decided(tmp_path: Path)
         publish(prepared)
     destination = registry.find("PARQUET")
     assert destination is not None
-    assert not destination.is_decided(prepared)
+    assert not destination.is_decided(prepared, Surroundings(LocalStorage()))
     with pytest.raises(JournalError):
         prepare(tmp_path, "parquet folder", [1], run="r2")
 

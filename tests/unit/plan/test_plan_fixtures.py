@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from lockgate.config import Connection, Profile
 from lockgate.errors import PipelineError
 from lockgate.language import Variables, parse
 from lockgate.plan import check, make_plan
@@ -19,8 +20,8 @@ def test_bad_plan(path: Path) -> None:
     text = path.read_bytes().decode("utf-8")
     given = dict(re.findall(r"^-- var: (\w+)=(.*?)\r?$", text, re.MULTILINE))
     program = parse(text, file=path.name, variables=Variables(given))
-    connections = {"lake": "s3"}
-    problems = check(program, pipeline=path.name, project=Path("/project"), config_connections=connections)
+    connections = {"lake": Connection("lake", "s3")}
+    problems = check(program, pipeline=path.name, project=Path("/project"), profile=Profile(connections=connections))
     found = [f"{d.place.line}:{d.place.column} {d.code}" for d in problems]
     assert found == re.findall(r"^-- expect: (.*?)\r?$", text, re.MULTILINE)
 

@@ -10,7 +10,7 @@ import pytest
 
 from lockgate.destinations import registry
 from lockgate.destinations.csv import CsvDestination
-from lockgate.destinations.protocol import Prepared
+from lockgate.destinations.protocol import Prepared, Surroundings
 from lockgate.errors import PartialPublish, PublishError, StageError, StorageError
 from lockgate.running.progress import Silent
 from lockgate.running.settle import resume
@@ -35,14 +35,14 @@ class Elsewhere(CsvDestination):
         self._upload(prepared).write_text("")
         return prepared
 
-    def publish(self, prepared, storage):
+    def publish(self, prepared, around):
         if Path(prepared.instructions["final"]).name == "stuck.csv":
             raise StorageError("stuck")
-        return super().publish(prepared, storage)
+        return super().publish(prepared, around)
 
-    def discard(self, prepared, storage):
+    def discard(self, prepared, around):
         self._upload(prepared).unlink(missing_ok=True)
-        super().discard(prepared, storage)
+        super().discard(prepared, around)
 
     @staticmethod
     def _upload(prepared: Prepared) -> Path:
@@ -91,7 +91,11 @@ def test_kept_for_resume_and_given_up_by_a_superseding_run(tmp_path: Path) -> No
     assert uploads(tmp_path) == ["upload-stuck"]
     with pytest.raises(PartialPublish):
         resume(
-            RUN, RunState(tmp_path / ".lockgate"), LocalStorage(), Silent(), lambda: datetime(2026, 1, 1, tzinfo=UTC)
+            RUN,
+            RunState(tmp_path / ".lockgate"),
+            Surroundings(LocalStorage()),
+            Silent(),
+            lambda: datetime(2026, 1, 1, tzinfo=UTC),
         )
     assert uploads(tmp_path) == ["upload-stuck"]
     arrow_run(tmp_path, to("a"), run="2026-01-02T00-00-00-bbbb", supersede=True).execute()

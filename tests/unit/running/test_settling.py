@@ -11,6 +11,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from lockgate.destinations.protocol import Surroundings
 from lockgate.errors import LockgateError, PartialPublish, PreviousRunUnfinished, ResumeError, StateError
 from lockgate.running import settle
 from lockgate.running.progress import Silent
@@ -35,7 +36,7 @@ def exports(table: pa.Table) -> list:
 
 
 def finish(project: Path, run: str = FIRST):
-    return resume(run, RunState(project / ".lockgate"), LocalStorage(), Silent(), clock)
+    return resume(run, RunState(project / ".lockgate"), Surroundings(LocalStorage()), Silent(), clock)
 
 
 def block(project: Path, name: str) -> None:
