@@ -49,3 +49,12 @@ def run_sql(project: Path, spark: Any) -> Callable[..., RunResult]:
         return lockgate.run(name, spark=spark, **options)
 
     return run
+
+
+@pytest.fixture
+def database() -> Iterator[Any]:
+    """A PostgreSQL database of its own, on a real server that is started when the first test asks."""
+    from support.postgres import new_database
+
+    with new_database() as made:
+        yield made

@@ -15,6 +15,7 @@
     │   ├── PreviousRunUnfinished     exit 3: an interrupted run of this pipeline must be finished first
     │   ├── PublishError              nothing was published
     │   ├── PartialPublish            exit 3: some exports are published, `lockgate resume` finishes
+    │   │   └── OutcomeUnknown        exit 3: a database did not answer whether it has committed
     │   └── ResumeError               this run cannot be resumed
     ├── MergeError                    a keyed merge or a dataset write was refused or failed; nothing was changed
     │   ├── NullKeyError              a source row has NULL in a key column (also a ValueError)
@@ -132,6 +133,10 @@ class PublishError(RunError):
 
 class PartialPublish(RunError):
     exit_code = 3
+
+
+class OutcomeUnknown(PartialPublish):
+    """A database was told to commit, and nobody can say now whether it did. Nothing staged is removed meanwhile."""
 
 
 class ResumeError(RunError):

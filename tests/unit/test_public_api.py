@@ -12,7 +12,7 @@ def test_the_public_names_are_pinned() -> None:
         "ArgumentError", "CheckFailed", "ConfigError", "ConservativeMembershipChecker", "DatasetBusy",
         "DatasetMergeError", "DuckDBDatasetIO", "DuplicateKeyError", "FunctionError", "IncrementalFileManager",
         "IncrementalRewritePlan", "JavaNotFound", "JournalError", "LockgateError", "MergeError", "MergeFileMetadata",
-        "MergeResult", "MergeStats", "MergeStrategy", "NullKeyError", "ParquetFileMetadata",
+        "MergeResult", "MergeStats", "MergeStrategy", "NullKeyError", "OutcomeUnknown", "ParquetFileMetadata",
         "ParquetMetadataAnalyzer", "PartialPublish", "PartitionMoveError", "PartitionPruner", "PathValidator",
         "PipelineError", "PreviousRunUnfinished", "PublishError", "PyArrowDatasetIO", "QueryError", "RecoveryReport",
         "ResumeError", "RunError", "RunResult", "SchemaMismatchError", "SourceError", "SparkDatasetIO",

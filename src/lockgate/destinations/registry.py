@@ -16,6 +16,7 @@ BUILT_IN = {
     "CSV": "lockgate.destinations.csv:CsvDestination",
     "JSON": "lockgate.destinations.json:JsonDestination",
     "PARQUET": "lockgate.destinations.parquet:ParquetDestination",
+    "POSTGRES": "lockgate.destinations.postgres:PostgresDestination",
 }
 
 
