@@ -158,7 +158,8 @@ class S3ObjectDestination:
 
     def discard(self, prepared: Prepared, around: Surroundings) -> None:
         area = Path(prepared.staging)
-        abort_staged(area, around)
+        if not (area / _DONE).exists():  # else its upload is completed, and so no more
+            abort_staged(area, around)
         StagingArea.reopen(around.storage, area).discard()
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from lockgate.destinations import registry
 from lockgate.destinations.protocol import Destination, Surroundings
 from lockgate.destinations.s3_leftovers import abort_staged
-from lockgate.errors import LockgateError, PartialPublish, PublishError, ResumeError, StateError
+from lockgate.errors import LockgateError, OutcomeUnknown, PartialPublish, PublishError, ResumeError, StateError
 from lockgate.modes import KEYED_MODES
 from lockgate.running.progress import Progress
 from lockgate.running.result import ExportResult
@@ -35,6 +35,9 @@ def publish_exports(
         try:
             with progress.working(f"publishing {record.name}"):
                 outcome = destination_of(record).publish(record.prepared, around)
+        except OutcomeUnknown as error:
+            result.status = "unknown"
+            raise _unknown(run, record, error, done, len(records)) from error
         except LockgateError as error:
             result.status = "failed"
             decided = destination_of(record).is_decided(record.prepared, around)
@@ -87,6 +90,15 @@ def _stopped(
         reason,
         in_place=f"published {done} of {total} exports; {this_one}the rest is staged",
         hint=f"{advice}run `lockgate resume {run}`",
+    )
+
+
+def _unknown(run: str, record: ExportRecord, error: OutcomeUnknown, done: int, total: int) -> PartialPublish:
+    """Kept for a resume: nothing that may have happened is undone or done twice."""
+    return PartialPublish(
+        f"{record.name}: {error.message}",
+        in_place=f"published {done} of {total} exports; {error.in_place or 'of this one it is not known'}",
+        hint=f"{f'{error.hint}; then ' if error.hint else ''}run `lockgate resume {run}`, which finds out",
     )
 
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from lockgate.storage.local import LocalStorage, explained
 from lockgate.storage.s3 import S3Storage
@@ -44,12 +45,16 @@ def begin_upload(
 def uploads_of(area: Path) -> Iterator[Begun]:
     """What the area has begun. A record that was cut off while it was written was not acted upon."""
     for announced in sorted((area / FOLDER).glob("*.announced")):
-        begun = announced.with_suffix(".begun")
-        for record in (begun, announced):
-            with suppress(FileNotFoundError, ValueError), explained("read", record):
-                told = json.loads(record.read_bytes())
-                yield Begun(S3Address(told["bucket"], told["key"]), told["upload"], told["connection"])
-                break
+        told = _read(announced.with_suffix(".begun")) or _read(announced)
+        if told is not None:
+            yield Begun(S3Address(told["bucket"], told["key"]), told["upload"], told["connection"])
+
+
+def _read(record: Path) -> dict[str, Any] | None:
+    with explained("read", record), suppress(FileNotFoundError, ValueError):
+        told: dict[str, Any] = json.loads(record.read_bytes())
+        return told
+    return None
 
 
 def abort_uploads(begun: Begun, s3: S3Storage, claimed: frozenset[str] = frozenset()) -> int:
