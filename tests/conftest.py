@@ -11,6 +11,8 @@ import lockgate
 from lockgate.config import SparkSettings
 from lockgate.running.result import RunResult
 
+pytest_plugins = ["support.s3_server"]
+
 # One session serves the whole test run; small, and quick to plan.
 CONF = {
     "spark.sql.shuffle.partitions": "4",

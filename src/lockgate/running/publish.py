@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from lockgate.destinations import registry
 from lockgate.destinations.protocol import Destination, Surroundings
+from lockgate.destinations.s3_leftovers import abort_staged
 from lockgate.errors import LockgateError, OutcomeUnknown, PartialPublish, PublishError, ResumeError, StateError
 from lockgate.modes import KEYED_MODES
 from lockgate.running.progress import Progress
@@ -62,6 +63,7 @@ def discard_export(record: ExportRecord, around: Surroundings) -> None:
     if record.prepared is not None:
         destination_of(record).discard(record.prepared, around)
     else:
+        abort_staged(record.staging, around)
         StagingArea.reopen(around.storage, record.staging).discard()
 
 
