@@ -45,6 +45,8 @@ class CuttingProxy:
             self.cut, self._away = None, False
 
     def close(self) -> None:
+        with suppress(OSError):
+            self._listening.shutdown(socket.SHUT_RDWR)  # wakes who waits in accept
         self._listening.close()
         self._cut_all()
 
