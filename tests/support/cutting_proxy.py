@@ -94,9 +94,9 @@ class CuttingProxy:
         with self._lock:
             sockets, self._sockets = self._sockets, []
         for each in sockets:
+            # Not closed: another thread may be about to read, and the next connection would get the same number.
             with suppress(OSError):
                 each.shutdown(socket.SHUT_RDWR)
-            each.close()
 
 
 def _message(source: socket.socket, *, typed: bool) -> bytes:
