@@ -26,7 +26,7 @@ def test_names_are_names(tmp_path: Path, database, mode: str) -> None:
         keys = [name] if mode in KEYED_MODES else []
         write(tmp_path, database.profile(), source, f'S "x".{name}', mode, keys, run=f"a{number}")
         expected = [] if mode == "UPDATE" else [(2, 1)]
-        assert database.run(f'SELECT * FROM "S ""x""".{quoted}'.replace("%", "%%"), *[]) == expected or "%" in name
+        assert database.run(f'SELECT * FROM "S ""x""".{quoted}') == expected, name
 
 
 def test_columns_match_by_exact_case_and_near_ones_are_named(tmp_path: Path, database) -> None:
