@@ -71,7 +71,13 @@ def test_a_partitioned_table(tmp_path: Path, database, mode: str) -> None:
     database.run("CREATE TABLE t2 PARTITION OF t FOR VALUES FROM (3) TO (9)")
     database.run(f"INSERT INTO t VALUES (1, 'a'){'' if mode == 'APPEND' else ', (2, %s)'}", *([] if mode == "APPEND" else ["b"]))  # fmt: skip
     result = write(tmp_path, database.profile(), ROWS, "t", mode, ["id"] if mode in KEYED_MODES else [])
-    expected = {"REPLACE": (2, 0, 2), "APPEND": (2, 0, 0), "INSERT": (1, 0, 0), "UPDATE": (0, 1, 0), "FULL_MERGE": (1, 1, 1)}
+    expected = {
+        "REPLACE": (2, 0, 2),
+        "APPEND": (2, 0, 0),
+        "INSERT": (1, 0, 0),
+        "UPDATE": (0, 1, 0),
+        "FULL_MERGE": (1, 1, 1),
+    }
     assert counts(result) == expected.get(mode, (1, 1, 0))
 
 
@@ -80,7 +86,11 @@ def test_identity_columns(tmp_path: Path, database) -> None:
     assert counts(write(tmp_path, database.profile(), ROWS, "t", "UPSERT", ["id"])) == (2, 0, 0)
     assert counts(write(tmp_path, database.profile(), ROWS, "t", "UPSERT", ["id"], run="r2")) == (0, 2, 0)
     database.run("CREATE TABLE u (name text PRIMARY KEY, id int GENERATED ALWAYS AS IDENTITY)")
-    assert counts(write(tmp_path, database.profile(), ROWS.select(["name"]), "u", "UPSERT", ["name"], run="r3")) == (2, 0, 0)
+    assert counts(write(tmp_path, database.profile(), ROWS.select(["name"]), "u", "UPSERT", ["name"], run="r3")) == (
+        2,
+        0,
+        0,
+    )
     with pytest.raises(lockgate.SchemaMismatchError, match="GENERATED ALWAYS AS IDENTITY"):
         write(tmp_path, database.profile(), ROWS, "u", "UPSERT", ["name"], run="r4")
 

@@ -105,7 +105,7 @@ def test_values_that_do_not_fit(tmp_path: Path, database) -> None:
 @pytest.mark.parametrize(
     ("kind", "value", "said"),
     [
-        ("jsonb", "{nope", 'column "v", which is jsonb: \'{nope\' does not fit.*22P02'),
+        ("jsonb", "{nope", "column \"v\", which is jsonb: '{nope' does not fit.*22P02"),
         ("inet", "10.0.0.999", 'column "v", which is inet.*22P02'),
         ("positive", -1, "23514"),
     ],
