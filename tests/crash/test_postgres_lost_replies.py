@@ -93,9 +93,9 @@ def test_cut_at_each_message(tmp_path: Path, database, mode: str) -> None:
             try:
                 result = run_of(folder, profile, mode).execute()
             except lockgate.LockgateError as error:
-                assert error.exit_code == 1, (cut, error.render())
+                assert error.exit_code == 1, (cut, error.render())  # noqa: PT017
                 assert content(database) == OLD, cut
-                assert error.result.exports[0].status in ("failed", "skipped"), cut
+                assert error.result.exports[0].status in ("failed", "skipped"), cut  # noqa: PT017
                 seen.add("failed")
             else:
                 assert content(database) == NEW[mode], cut

@@ -33,7 +33,7 @@ FITS = [
     ("bytea", pa.array([b"\0\xff", None]), [b"\0\xff", None]),
     ("date", pa.array([DAY, dt.date(1, 1, 1)]), [DAY, dt.date(1, 1, 1)]),
     ("timestamp", pa.array([MOMENT, dt.datetime(9999, 12, 31)]), [MOMENT, dt.datetime(9999, 12, 31)]),
-    ("timestamptz", pa.array([MOMENT.replace(tzinfo=UTC), None], pa.timestamp("us", "UTC")), [MOMENT.replace(tzinfo=UTC), None]),
+    ("timestamptz", pa.array([MOMENT.replace(tzinfo=UTC), None], pa.timestamp("us", "UTC")), [MOMENT.replace(tzinfo=UTC), None]),  # noqa: E501
     ("time", pa.array([dt.time(1, 2, 3, 4), None]), [dt.time(1, 2, 3, 4), None]),
     ("uuid", pa.array([str(NUMBER), None]), [NUMBER, None]),
     ("json", pa.array(['{"b": 1, "a": 2}', None]), [{"b": 1, "a": 2}, None]),
@@ -47,7 +47,7 @@ FITS = [
     ("numeric(5,1)[]", pa.array([[Decimal("1.5")], None], pa.list_(pa.decimal128(10, 2))), [[Decimal("1.5")], None]),
     ("uuid[]", pa.array([[str(NUMBER)], None]), [[NUMBER], None]),
     ("mood[]", pa.array([["ok"], None]), None),
-    ("timestamptz[]", pa.array([[MOMENT.replace(tzinfo=UTC)], None], pa.list_(pa.timestamp("us", "UTC"))), [[MOMENT.replace(tzinfo=UTC)], None]),
+    ("timestamptz[]", pa.array([[MOMENT.replace(tzinfo=UTC)], None], pa.list_(pa.timestamp("us", "UTC"))), [[MOMENT.replace(tzinfo=UTC)], None]),  # noqa: E501
 ]  # fmt: skip
 NEVER = [
     ("smallint", pa.array([1, 40000]), "40000 in row 1"),
@@ -131,7 +131,7 @@ def test_a_new_table_has_the_types_of_the_rows(tmp_path: Path, database) -> None
         "f": pa.array([1.5], pa.float32()),
     })  # fmt: skip
     write(tmp_path, database.profile(), source, "t")
-    shown = "SELECT attname, format_type(atttypid, atttypmod) FROM pg_attribute WHERE attrelid = 't'::regclass AND attnum > 0"
+    shown = "SELECT attname, format_type(atttypid, atttypmod) FROM pg_attribute WHERE attrelid = 't'::regclass AND attnum > 0"  # noqa: E501
     assert dict(database.run(shown)) == {
         "i": "integer",
         "d": "numeric(12,2)",
@@ -141,5 +141,5 @@ def test_a_new_table_has_the_types_of_the_rows(tmp_path: Path, database) -> None
         "b": "bytea",
         "f": "real",
     }
-    with pytest.raises(lockgate.SchemaMismatchError, match="to_json|no counterpart"):
+    with pytest.raises(lockgate.SchemaMismatchError, match="to_json|no counterpart"):  # noqa: RUF043
         write(tmp_path, database.profile(), pa.table({"s": [{"a": 1}]}), "u", run="r2")
