@@ -19,6 +19,7 @@ from lockgate.destinations.json import JsonDestination
 from lockgate.destinations.parquet_file import ParquetFileDestination
 from lockgate.destinations.parquet_folder import ParquetFolderDestination
 from lockgate.destinations.parquet_keyed import ParquetKeyedDestination
+from lockgate.destinations.postgres import PostgresDestination
 from lockgate.destinations.s3_place import S3_OPTIONS
 from lockgate.language import Variables, parse
 from lockgate.plan.source_types import SOURCE_TYPES
@@ -54,6 +55,7 @@ def test_every_destination_has_a_page_with_its_modes_and_options(kind: str) -> N
     forms = {
         "CSV": [CsvDestination],
         "JSON": [JsonDestination],
+        "POSTGRES": [PostgresDestination],
         "PARQUET": [ParquetFileDestination, ParquetFolderDestination, ParquetKeyedDestination],
         "S3": [S3Options],
     }

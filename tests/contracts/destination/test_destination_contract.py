@@ -217,6 +217,7 @@ def test_every_mode_is_taken_or_refused_before_anything_runs(tmp_path: Path, for
         ("s3://bucket/../x", {}, "destination"),
         ("file:///etc/x", {}, "destination"),
         ("out/x", {"compresion": "gzip"}, "options"),
+        ("out/x", {"connection": 7, "compression": 7}, "options"),
         ("out/x", {"compression": "rot13"}, "options"),
         ("out/x", {"compression": 7}, "options"),
     ],
