@@ -12,6 +12,7 @@ import socket
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import cached_property
 from threading import Event, RLock, Thread
 from typing import Any
 from urllib.parse import parse_qs
@@ -57,7 +58,7 @@ _STATUS = {
 class S3Server:
     endpoint: str = ""
     rules: list[Rule] = field(default_factory=list)
-    seen: list[Request] = field(default_factory=list)
+    seen: list[Request] = field(default_factory=list, repr=False)
 
     def __post_init__(self) -> None:
         from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app  # slow to load
@@ -125,6 +126,7 @@ class S3Server:
             self._over.set()
             self._over = Event()
 
+    @cached_property
     def client(self) -> Any:
         import boto3
 
@@ -167,7 +169,7 @@ class Bucket:
 
     @property
     def client(self) -> Any:
-        return self.server.client()
+        return self.server.client
 
     def keys(self, prefix: str = "") -> list[str]:
         return [o["Key"] for o in self.client.list_objects_v2(Bucket=self.name, Prefix=prefix).get("Contents", ())]
@@ -195,7 +197,7 @@ class Bucket:
 def bucket(s3_server: S3Server, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bucket]:
     """An empty bucket, which the usual AWS variables lead to."""
     name = "lake"
-    s3_server.client().create_bucket(Bucket=name)
+    s3_server.client.create_bucket(Bucket=name)
     made = Bucket(name, s3_server)
     made.clear()
     for variable, value in {
