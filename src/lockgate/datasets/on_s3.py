@@ -7,8 +7,9 @@ from contextlib import contextmanager
 from typing import Any
 
 from lockgate.config import load_project
+from lockgate.datasets.choice import chosen_engine
 from lockgate.errors import ArgumentError
-from lockgate.merging.driver import MergeRequest, merge_rows
+from lockgate.merging.driver import MergeRequest, StagedMerge, checked_source, merge_rows, stage_merge
 from lockgate.merging.protocol import Added, DataFile, Engine, Found, NewFiles, Rewrite, Source, Written
 from lockgate.merging.result import MergeResult
 from lockgate.merging.strategy import MergeStrategy
@@ -57,6 +58,17 @@ def merge_on_s3(
 ) -> MergeResult:
     bringing = Bringing(engine)
     return merge_rows(source, _Opening(target, bringing), bringing, request)
+
+
+def staged_on_s3(
+    source: Source[SourceRows], opened: OpenS3Folder, engine: str, request: MergeRequest
+) -> tuple[StagedMerge, str]:
+    """A merge into a dataset that somebody has opened, not committed; and the engine that did it."""
+    with chosen_engine(engine, LocalStorage(), use_merge=None, connection=None) as chosen:
+        bringing = Bringing(chosen)
+        bringing.mirror = opened.mirror
+        checked, nothing = checked_source(source, request)
+        return stage_merge(checked, opened, bringing, request, nothing), chosen.name
 
 
 class Bringing:

@@ -27,6 +27,7 @@ from lockgate.errors import (
 from lockgate.storage.links import temporary_folder
 from lockgate.storage.s3 import S3Object, S3Storage
 from lockgate.storage.s3_address import S3Address
+from lockgate.storage.s3_record import MARK
 from lockgate.storage.s3_upload import Uploaded, upload_file
 from lockgate.targets import s3_journal
 from lockgate.targets.folder import DEFAULT_LOCK_TIMEOUT, is_hidden
@@ -38,7 +39,6 @@ log = logging.getLogger("lockgate.merge")
 
 T = TypeVar("T")
 
-MARK = "lockgate-write"  # of an object: which change wrote it
 STAGING_PREFIX = ".lockgate_staging_"  # objects in which a writer says what it uploads
 _SUMMARY = "_metadata"  # lists the row groups of all files, and so is wrong as soon as one of them changes
 _AT_ONCE = 8
@@ -100,6 +100,10 @@ class S3Folder:
     def exists(self) -> bool:
         return bool(self.objects())
 
+    def is_unfinished(self) -> bool:
+        """Whether a change was decided and is not carried out."""
+        return s3_journal.read(self.s3, self.address).change is not None
+
     @contextmanager
     def opened(self, identity: str, *, dry_run: bool = False) -> Iterator[OpenS3Folder]:
         """Hold the dataset. A dry run changes nothing and finishes nothing, so it refuses one that needs it."""
@@ -135,6 +139,14 @@ class OpenS3Folder:
         self.state = JournalState()
         self.recovery = S3Recovery()
         self.what_is_in_place = _NOTHING
+
+    @property
+    def s3(self) -> S3Storage:
+        return self._target.s3
+
+    @property
+    def address(self) -> S3Address:
+        return self._target.address
 
     # opening
 

@@ -3,7 +3,7 @@
 It saves writers from working in vain. It is not what keeps them apart: a writer that was paused for longer than its
 lease may believe that it still holds the lock. What it may not do then is said by the journal (see `s3_journal`).
 
-Age is told by the clock of S3 alone, which dates the object and the answer, so that the clocks of writers do not matter.
+Age is told by the clock of S3 alone, which dates the object and the answer: the clocks of writers do not matter.
 """
 
 from __future__ import annotations

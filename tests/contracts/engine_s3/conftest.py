@@ -30,7 +30,7 @@ def root() -> Iterator[Path]:
 def dataset(root: Path, implementation: Mapping[str, Any], bucket: Bucket) -> Iterator[S3Dataset]:
     yield S3Dataset(root, implementation, bucket=bucket)
     assert bucket.open_uploads() == []
-    hidden = {key.rpartition("/")[2] for key in bucket.keys() if "/." in key}
+    hidden = {key.rpartition("/")[2] for key in bucket.keys("") if "/." in key}
     assert hidden <= {".lockgate_journal"}, "a lock or the record of uploads was left"
 
 
