@@ -32,7 +32,7 @@ from lockgate.storage.s3_upload import Uploaded, upload_file
 from lockgate.targets import s3_journal
 from lockgate.targets.folder import DEFAULT_LOCK_TIMEOUT, is_hidden
 from lockgate.targets.s3_journal import JournalState, S3Change
-from lockgate.targets.s3_lock import LEASE, S3Lock
+from lockgate.targets.s3_lock import LEASE, LOCK_NAME, S3Lock
 from lockgate.targets.s3_mirror import Mirror
 
 log = logging.getLogger("lockgate.merge")
@@ -99,6 +99,11 @@ class S3Folder:
 
     def exists(self) -> bool:
         return bool(self.objects())
+
+    def has_leftovers(self) -> bool:
+        """Whether a writer has begun something here and is not done with it. Looks only."""
+        left = (each.address.name for each in self.s3.objects(self.address.inside(".lockgate_")))
+        return any(name == LOCK_NAME or name.startswith(STAGING_PREFIX) for name in left) or self.is_unfinished()
 
     def is_unfinished(self) -> bool:
         """Whether a change was decided and is not carried out."""
