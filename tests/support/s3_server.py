@@ -1,9 +1,9 @@
 """S3 over HTTP on this machine: moto's server, with the parts of S3's documented behaviour that it lacks put in front.
 
 moto looks at `If-None-Match` and at what it writes in two steps, while S3 does both at once; it fails with a KeyError
-where S3 answers NoSuchUpload; and it takes a second completion of an upload for the first, which S3 need not. Faults
-of a network and of a policy are injected here too: a rule may answer in place of S3, cut the line before or after S3
-has done what was asked, or keep the line silent.
+where S3 answers NoSuchUpload; it takes a second completion of an upload for the first, which S3 need not; and it dates
+every upload 2010. Faults of a network and of a policy are injected here too: a rule may answer in place of S3, cut the
+line before or after S3 has done what was asked, or keep the line silent.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import socket
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from functools import cached_property
 from threading import Event, RLock, Thread
 from typing import Any
@@ -89,7 +90,11 @@ class S3Server:
         with self._one_at_a_time:
             if request.action in ("Complete", "Abort", "ListParts", "UploadPart") and not self._has_upload(request):
                 return self._refuse(environ, start, "NoSuchUpload")
-            return list(self._app(environ, start))
+            reply = list(self._app(environ, start))
+            if request.action == "ListUploads":  # which moto dates 2010, all of them
+                now = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%S}.000Z".encode()
+                reply = [part.replace(b"2010-11-10T20:48:33.000Z", now) for part in reply]
+            return reply
 
     def _has_upload(self, request: Request) -> bool:
         from moto.s3.models import s3_backends
