@@ -10,7 +10,8 @@ from typing import Any, Literal
 
 from lockgate.datasets.by_spark import is_spark_frame, merge_by_spark
 from lockgate.datasets.choice import chosen_engine
-from lockgate.datasets.filesystems import local_root
+from lockgate.datasets.filesystems import local_root, s3_root
+from lockgate.datasets.on_s3 import merge_on_s3, refuse_overwrite, refuse_spark, s3_folder
 from lockgate.datasets.writing import WriteRequest, write_rows
 from lockgate.errors import ArgumentError
 from lockgate.merging.driver import MergeRequest, merge_rows
@@ -52,6 +53,7 @@ def merge(
     lock_timeout: float = DEFAULT_LOCK_TIMEOUT,
     connection: Any = None,
     spark: Any = None,
+    s3_connection: str | None = None,
     storage: LocalStorage | None = None,
 ) -> MergeResult:
     """Merge rows by key into the Parquet dataset at `path`: all of it, or nothing.
@@ -76,7 +78,8 @@ def merge(
     _require_positive(max_rows_per_file=max_rows_per_file, row_group_size=row_group_size)
     _require_codec(compression)
     disk = storage or LocalStorage()
-    root = local_root(path, filesystem)
+    prefix = s3_root(path, filesystem)
+    root = Path() if prefix else local_root(path, filesystem)
     request = MergeRequest(
         strategy=wanted,
         key_columns=tuple(normalize_keys(key_columns)),
@@ -93,6 +96,11 @@ def merge(
         shown_root=str(path).rstrip("/") or "/",
     )
     parse_order_by(request.order_by)
+    if prefix is not None:
+        folder = s3_folder(prefix, disk, connection=s3_connection, lock_timeout=lock_timeout)
+        refuse_spark(engine)
+        with chosen_engine(engine, disk, use_merge=use_merge, connection=connection) as chosen:
+            return merge_on_s3(TableSource(load_source(source)), folder, chosen, request)
     target = DatasetFolder(root, disk, lock_timeout=lock_timeout)
     if engine == "spark" or (engine == "auto" and is_spark_frame(source)):
         if engine == "auto":
@@ -114,6 +122,7 @@ def write_dataset(
     max_rows_per_file: int = DEFAULT_MAX_ROWS_PER_FILE,
     row_group_size: int = DEFAULT_ROW_GROUP_SIZE,
     lock_timeout: float = DEFAULT_LOCK_TIMEOUT,
+    s3_connection: str | None = None,
     storage: LocalStorage | None = None,
 ) -> WriteResult:
     """Add rows to the Parquet dataset at `path` in new files, or replace all its rows; all of it, or nothing.
@@ -138,6 +147,11 @@ def write_dataset(
         row_group_size=row_group_size,
         shown_root=str(path).rstrip("/") or "/",
     )
+    prefix = s3_root(path, filesystem)
+    if prefix is not None:
+        folder = s3_folder(prefix, disk, connection=s3_connection, lock_timeout=lock_timeout)
+        refuse_overwrite(mode, prefix)
+        return write_rows(open_source(source), folder, disk, request)
     target = DatasetFolder(local_root(path, filesystem), disk, lock_timeout=lock_timeout)
     return write_rows(open_source(source), target, disk, request)
 

@@ -8,7 +8,9 @@ from lockgate.config import Connection
 from lockgate.language.diagnostics import Diagnostic, did_you_mean
 from lockgate.language.statements import SourceStep
 from lockgate.plan.draft import Draft
-from lockgate.plan.source_types import SOURCE_TYPES, Parameter
+from lockgate.plan.source_types import SOURCE_TYPES, Parameter, format_of_source
+from lockgate.storage.s3_address import is_s3, parse_address
+from lockgate.storage.s3_settings import connection_problem
 
 _KIND_NAMES: Mapping[type, str] = {
     str: "text",
@@ -49,7 +51,34 @@ def _problems(source: SourceStep, connections: Mapping[str, Connection]) -> Iter
     if parameters is None:
         yield _unknown_type(source, type_name)
         return
+    if type_name == "S3":
+        kind = format_of_source(source.params)
+        if kind is None:
+            message = "TYPE S3 needs the parameter 'format': csv, json or parquet"
+            yield Diagnostic(source.param_places.get("format", source.params_place), "missing-parameter", message)
+            return
+        parameters = {**SOURCE_TYPES[kind], **parameters}
+    yield from _s3_problems(source, type_name, connections)
     yield from _parameter_problems(source, type_name, parameters)
+
+
+def _s3_problems(source: SourceStep, type_name: str, connections: Mapping[str, Connection]) -> Iterator[Diagnostic]:
+    """What is wrong with addresses of S3 and with how they are reached."""
+    given = source.params.get("path")
+    paths = [p for p in (given if isinstance(given, list) else [given]) if isinstance(p, str)]
+    place = source.param_places.get("path", source.params_place)
+    on_s3 = [path for path in paths if is_s3(path)]
+    if len(on_s3) < len(paths) and (on_s3 or type_name == "S3"):
+        yield Diagnostic(place, "bad-parameter", "the paths of one source are all on S3 or all on this machine")
+        return
+    for path in on_s3:
+        try:
+            parse_address(path)
+        except ValueError as error:
+            yield Diagnostic(place, "bad-parameter", str(error), "s3:// addresses look like s3://bucket/key")
+    name = source.params.get("connection")
+    if on_s3 and (name is None or isinstance(name, str)) and (problem := connection_problem(connections, name)):
+        yield Diagnostic(source.param_places.get("connection", place), "bad-connection", problem)
 
 
 def _unknown_type(source: SourceStep, type_name: str) -> Diagnostic:

@@ -28,6 +28,7 @@ from lockgate.running.progress import Progress, Silent
 from lockgate.running.publish import publish_exports
 from lockgate.running.requests import export_requests
 from lockgate.running.result import ExportResult, RunResult, StepResult
+from lockgate.running.s3_sources import local_sources
 from lockgate.running.settle import discard_staged, settle_previous
 from lockgate.running.sources import find_missing, recover_folders
 from lockgate.running.spark_errors import spark_message
@@ -133,11 +134,16 @@ class PipelineRun:
             if self.local and isinstance(step.statement, SourceStep):
                 find_missing(step.statement, self.project.root)
                 recover_folders(step.statement, self.project.root)
+        with local_sources(self.plan, self.project, self.run, self.storage, self.progress, local=self.local) as plan:
+            self._stage_and_check_with(plan)
+
+    def _stage_and_check_with(self, plan: Plan) -> None:
+        """`plan` is the run's own, but for sources on S3, which have been brought here."""
         self._make_areas()  # first of all: a folder that cannot be written is found before hours of work
         with self.progress.working("starting Spark"):
             session = self.open_session()
-        with opened_frames(session, self.plan, self.project.root, self.run) as frames:
-            for number, step in enumerate(self.plan.steps):
+        with opened_frames(session, plan, self.project.root, self.run) as frames:
+            for number, step in enumerate(plan.steps):
                 with self._timed(number):
                     frames.build(step, number)
                 if step.kind not in ("check", "export"):

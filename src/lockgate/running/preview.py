@@ -30,9 +30,12 @@ from lockgate.running.frames import Frames, opened_frames
 from lockgate.running.progress import Progress, Silent
 from lockgate.running.requests import export_requests
 from lockgate.running.result import CheckResult
+from lockgate.running.s3_sources import local_sources
 from lockgate.running.sources import find_missing, refuse_unfinished
 from lockgate.running.spark_errors import spark_message, speaks_of_sql
 from lockgate.running.stage import check_columns, count_rows
+from lockgate.storage.local import LocalStorage
+from lockgate.storage.s3_address import is_s3
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -125,12 +128,16 @@ class Preview:
             if self.local and isinstance(step.statement, SourceStep):
                 find_missing(step.statement, self.project.root)
                 refuse_unfinished(step.statement, self.project.root)
+        storage = LocalStorage()
         with (
             _no_bytecode(),
+            local_sources(
+                self.plan, self.project, self.run, storage, self.progress, local=self.local, looking=True
+            ) as plan,
             self.open_session() as session,
-            opened_frames(session, self.plan, self.project.root, self.run) as frames,
+            opened_frames(session, plan, self.project.root, self.run) as frames,
         ):
-            for number, step in enumerate(self.plan.steps):
+            for number, step in enumerate(plan.steps):
                 frames.build(step, number)
             for numbers, (number, request, destination) in zip(self.result.exports, self._requests, strict=True):
                 with self._deciding(numbers, number, frames):
@@ -174,7 +181,7 @@ class Preview:
 
 def _predict(numbers: Prediction, frame: DataFrame, request: ExportRequest, destination: Destination) -> None:
     keyed = request.mode in KEYED_MODES
-    if keyed and request.type == "PARQUET":
+    if keyed and request.type in ("PARQUET", "S3"):
         _take(numbers, _merged(frame, request), request)
         return
     numbers.rows = count_rows(frame, destination.layout(request))
@@ -197,13 +204,17 @@ def _merged(frame: DataFrame, request: ExportRequest) -> MergeResult:
     if wanted.engine in ("arrow", "duckdb"):
         # Without what Spark says of the schema of its rows, as a run has it.
         source = frame.toArrow().replace_schema_metadata(None)
+    if is_s3(request.destination):
+        connection = request.options.get("connection")
+        return merge(source, request.destination, dry_run=True, s3_connection=connection, **options)
     return merge(source, local_path(request).resolve(), dry_run=True, **options)
 
 
 def _take(numbers: Prediction, merged: MergeResult, request: ExportRequest) -> None:
     numbers.rows = merged.source_count
     numbers.inserted, numbers.updated, numbers.deleted = merged.inserted, merged.updated, merged.deleted
-    root, shown = f"{local_path(request).resolve()}/", request.destination.rstrip("/")
+    where = request.destination.rstrip("/") if is_s3(request.destination) else local_path(request).resolve()
+    root, shown = f"{where}/", request.destination.rstrip("/")
     numbers.rewritten_files = [f"{shown}/{path.removeprefix(root)}" for path in merged.rewritten_files]
     numbers.removed_files = [f"{shown}/{path.removeprefix(root)}" for path in merged.removed_files]
     # How many files new rows make is known when they are written; a new dataset gets one even without rows.
