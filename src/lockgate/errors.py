@@ -103,7 +103,7 @@ class SparkUnavailable(RunError):
 
 
 class SourceError(RunError):
-    pass
+    source: str | None = None  # its name, where the error came about far from the pipeline
 
 
 class QueryError(RunError):

@@ -6,9 +6,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from lockgate.config import Project
+from lockgate.engines.spark_worker import unpacked
 from lockgate.errors import (
     DuplicateKeyError,
     LockgateError,
@@ -31,6 +32,7 @@ from lockgate.language.statements import (
 )
 from lockgate.modes import KEYED_MODES
 from lockgate.plan.steps import Plan, Step
+from lockgate.running.postgres_source import PostgresSources, is_postgres
 from lockgate.running.python_functions import forget_functions, register_functions
 from lockgate.running.session import quietly, run_settings
 from lockgate.running.sources import read_source
@@ -45,22 +47,24 @@ _NOTHING = "nothing was published; every destination is as it was"
 
 
 @contextmanager
-def opened_frames(session: SparkSession, plan: Plan, project: Path, run: str) -> Iterator[Frames]:
+def opened_frames(session: SparkSession, plan: Plan, project: Project, run: str) -> Iterator[Frames]:
     """Frames in a session with the settings of a run and the functions of the project, which it loses again."""
     with ExitStack() as stack:
         stack.enter_context(run_settings(session))
-        stack.callback(forget_functions, session, register_functions(session, project))
+        stack.callback(forget_functions, session, register_functions(session, project.root))
         yield stack.enter_context(Frames(session, plan, project, run))
 
 
 class Frames:
     """The tables of one run as temporary views of its session, and the queries of its checks and exports."""
 
-    def __init__(self, session: SparkSession, plan: Plan, project: Path, run: str) -> None:
+    def __init__(self, session: SparkSession, plan: Plan, project: Project, run: str) -> None:
         self.session = session
         self._plan = plan
-        self._project = project
+        self._project = project.root
         self._run = run.replace("-", "_").replace(":", "_")
+        self._connections = project.profile.connections
+        self._databases = PostgresSources(session, self._connections, self._run)
         self._sources: dict[str, DataFrame] = {}
         self._queries: list[Sql] = []
         self._views: list[str] = []
@@ -75,6 +79,7 @@ class Frames:
     def __exit__(self, *_: object) -> None:
         for frame in self._kept:
             quietly(frame.unpersist)
+        self._databases.close()
         for view in self._views:
             quietly(self.session.catalog.dropTempView, view)
 
@@ -109,7 +114,7 @@ class Frames:
         statement = step.statement
         match statement:
             case SourceStep():
-                self._sources[statement.name.casefold()] = read_source(self.session, statement, self._project)
+                self._sources[statement.name.casefold()] = self._source(statement)
             case LoadStep():
                 self._table(step, number, statement, self._sources[statement.source_name.casefold()])
             case CreateTableStep():
@@ -119,11 +124,18 @@ class Frames:
             case ExportStep():
                 self._results[number] = self._pinned(number, self._export(statement))
 
+    def _source(self, statement: SourceStep) -> DataFrame:
+        if is_postgres(statement, self._connections):
+            return self._databases.frame(statement, self._databases.look_at(statement))
+        return read_source(self.session, statement, self._project)
+
     def _explained(self, step: Step, work: Callable[[], None]) -> None:
         try:
             work()
         except MergeError as error:
             raise _placed(error, step) from error
+        except SourceError as error:
+            raise self._with_place(error) from error
         except LockgateError:
             raise
         except Exception as error:  # pyspark has many; each is Spark's word on this statement
@@ -153,6 +165,9 @@ class Frames:
 
     def explain(self, error: Exception, step: Step) -> LockgateError:
         """Spark's exception as ours, with the place in the pipeline."""
+        told = unpacked(str(error))
+        if isinstance(told, SourceError):  # from a worker that read a source
+            return self._with_place(told)
         statement = step.statement
         if isinstance(statement, SourceStep):
             message = f"the source {statement.name} cannot be read: {spark_message(error)}"
@@ -161,6 +176,15 @@ class Frames:
             )
         own = [q for q in (getattr(statement, "query", None),) if q is not None]
         return query_error(error, f"{step.kind} {step.name}", statement.place, [*own, *reversed(self._queries)])
+
+    def _with_place(self, error: SourceError) -> SourceError:
+        """The error of a source that knows its name alone, with the place of its statement."""
+        for step in self._plan.steps:
+            if step.kind == "source" and step.name == error.source and isinstance(step.statement, SourceStep):
+                shown = f"the source {step.name}: {error.message}"
+                message = Diagnostic(step.statement.params_place, "source", shown).render()
+                return SourceError(message, in_place=error.in_place, hint=error.hint)
+        return error
 
     def _sql(self, query: Sql) -> DataFrame:
         self._queries.append(query)
