@@ -142,6 +142,7 @@ __all__ = [
     "StageError",
     "StateError",
     "StorageError",
+    "WatermarkMoved",
     "WriteResult",
     "__version__",
     "compute_merge_stats",

@@ -32,11 +32,13 @@ from lockgate.language.statements import (
 )
 from lockgate.modes import KEYED_MODES
 from lockgate.plan.steps import Plan, Step
-from lockgate.running.postgres_source import PostgresSources, is_postgres
+from lockgate.running.incremental import WHOLE, Reading
+from lockgate.running.progress import Progress
 from lockgate.running.python_functions import forget_functions, register_functions
 from lockgate.running.session import quietly, run_settings
-from lockgate.running.sources import read_source
+from lockgate.running.source_frames import SourceFrames
 from lockgate.running.spark_errors import query_error, spark_message
+from lockgate.sources.watermark import PendingWatermark, Watermark
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -47,24 +49,24 @@ _NOTHING = "nothing was published; every destination is as it was"
 
 
 @contextmanager
-def opened_frames(session: SparkSession, plan: Plan, project: Project, run: str) -> Iterator[Frames]:
+def opened_frames(
+    session: SparkSession, plan: Plan, project: Project, run: str, reading: Reading = WHOLE
+) -> Iterator[Frames]:
     """Frames in a session with the settings of a run and the functions of the project, which it loses again."""
     with ExitStack() as stack:
         stack.enter_context(run_settings(session))
         stack.callback(forget_functions, session, register_functions(session, project.root))
-        yield stack.enter_context(Frames(session, plan, project, run))
+        yield stack.enter_context(Frames(session, plan, project, run, reading))
 
 
 class Frames:
     """The tables of one run as temporary views of its session, and the queries of its checks and exports."""
 
-    def __init__(self, session: SparkSession, plan: Plan, project: Project, run: str) -> None:
+    def __init__(self, session: SparkSession, plan: Plan, project: Project, run: str, reading: Reading) -> None:
         self.session = session
         self._plan = plan
-        self._project = project.root
         self._run = run.replace("-", "_").replace(":", "_")
-        self._connections = project.profile.connections
-        self._databases = PostgresSources(session, self._connections, self._run)
+        self._read = SourceFrames(session, project, self._run, reading, self._kept_source)
         self._sources: dict[str, DataFrame] = {}
         self._queries: list[Sql] = []
         self._views: list[str] = []
@@ -79,7 +81,7 @@ class Frames:
     def __exit__(self, *_: object) -> None:
         for frame in self._kept:
             quietly(frame.unpersist)
-        self._databases.close()
+        self._read.close()
         for view in self._views:
             quietly(self.session.catalog.dropTempView, view)
 
@@ -125,9 +127,30 @@ class Frames:
                 self._results[number] = self._pinned(number, self._export(statement))
 
     def _source(self, statement: SourceStep) -> DataFrame:
-        if is_postgres(statement, self._connections):
-            return self._databases.frame(statement, self._databases.look_at(statement))
-        return read_source(self.session, statement, self._project)
+        name = statement.name.casefold()
+        loads = [s.statement for s in self._plan.steps if isinstance(s.statement, LoadStep)]
+        return self._read.read(statement, loaded=any(load.source_name.casefold() == name for load in loads))
+
+    def _kept_source(self, frame: DataFrame) -> DataFrame:
+        return self._keep(self._pinned(-1 - len(self._kept), frame))
+
+    def watermarks(self, progress: Progress) -> dict[str, PendingWatermark]:
+        """The watermarks that the run brings. The rows of incremental sources are read now, and once."""
+        return self._read.watermarks(partial(self._watermark, progress))
+
+    def require_unchanged(self) -> None:
+        """After the last row is read: raises a SourceError if a file of an incremental source changed meanwhile."""
+        try:
+            self._read.require_unchanged()
+        except SourceError as error:
+            raise self._with_place(error) from error
+
+    def _watermark(self, progress: Progress, source: str, work: Callable[[], Watermark | None]) -> Watermark | None:
+        step = next(s for s in self._plan.steps if s.kind == "source" and s.name == source)
+        found: list[Watermark | None] = []
+        with progress.working(f"reading {source}"):
+            self._explained(step, lambda: found.append(work()))
+        return found[0]
 
     def _explained(self, step: Step, work: Callable[[], None]) -> None:
         try:
@@ -237,7 +260,7 @@ class Frames:
         would look its names up again when it runs, so it becomes a view, which the server binds."""
         if not type(self.session).__module__.startswith("pyspark.sql.connect"):
             return frame
-        name = _OWN_VIEW.format(run=self._run, number=number)
+        name = _OWN_VIEW.format(run=self._run, number=str(number).replace("-", "source"))
         self._view(name, frame)
         self._views.append(name)
         return self.session.table(name)

@@ -17,20 +17,21 @@ from pyspark.sql.types import StructType
 from lockgate.engines.spark_worker import telling_each
 from lockgate.sources.postgres_filters import conditions
 from lockgate.sources.postgres_read import PostgresRead
+from lockgate.sources.postgres_types import ReadColumn
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-def spark_schema(read: PostgresRead) -> StructType:
+def spark_schema(columns: Sequence[ReadColumn]) -> StructType:
     """The columns as Spark has them."""
-    fields = [{"name": c.name, "type": c.spark, "nullable": True, "metadata": {}} for c in read.columns]
+    fields = [{"name": c.name, "type": c.spark, "nullable": True, "metadata": {}} for c in columns]
     return StructType.fromJson({"type": "struct", "fields": fields})
 
 
 def data_source(name: str, read: PostgresRead | None) -> type[DataSource]:
     """The class of one source. Without a `read` it takes the place of one that had a password, and reads nothing."""
-    schema = spark_schema(read) if read is not None else StructType()
+    schema = spark_schema(read.columns) if read is not None else StructType()
 
     class PostgresSource(DataSource):  # type: ignore[misc]
         @classmethod
