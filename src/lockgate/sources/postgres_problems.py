@@ -30,6 +30,8 @@ def told(source: str, doing: str, secrets: Sequence[str] = (), *, snapshot: bool
 
     try:
         yield
+    except OSError as error:  # Arrow's, in the middle of a stream: it has the server's words, and no SQLSTATE
+        raise problem(source, f"{doing}: {_said(error, secrets)}") from error
     except (psycopg.Error, adbc_driver_manager.Error) as error:
         state = error.sqlstate
         if snapshot and state in _SNAPSHOT_GONE:

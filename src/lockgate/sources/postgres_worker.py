@@ -86,6 +86,7 @@ def _column(values: pa.Array, column: ReadColumn, wanted: pa.DataType, read: Pos
     if column.kind == "array":
         _require_calendar(values.flatten(), column.element, column, read)
     try:
+        _require_digits(values.flatten() if column.kind == "array" else values, wanted)
         return values.cast(wanted)
     except pa.ArrowInvalid as error:
         raise problem(
@@ -93,6 +94,16 @@ def _column(values: pa.Array, column: ReadColumn, wanted: pa.DataType, read: Pos
             f"the column {column.name} holds a value that the type {wanted} cannot hold: {error}",
             hint=_AS_TEXT.format(name=f'"{column.name}"'),
         ) from error
+
+
+def _require_digits(texts: pa.Array, wanted: pa.DataType) -> None:
+    """Arrow finds digits too many behind the point, and not always those before it: 1e30 became another number."""
+    wanted = wanted.value_type if pa.types.is_list(wanted) else wanted
+    if not pa.types.is_decimal(wanted) or not len(texts):
+        return
+    whole = pc.replace_substring_regex(texts, r"^-?0*([0-9]*)(\..*)?$", r"\1")
+    if (pc.max(pc.utf8_length(whole)).as_py() or 0) > wanted.precision - wanted.scale:
+        raise pa.ArrowInvalid("too many digits before the point")
 
 
 def _require_calendar(values: pa.Array, kind: Kind, column: ReadColumn, read: PostgresRead) -> None:
