@@ -36,6 +36,7 @@ from lockgate.errors import (
     StageError,
     StateError,
     StorageError,
+    WatermarkMoved,
 )
 from lockgate.functions import function
 

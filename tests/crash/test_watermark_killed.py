@@ -29,7 +29,10 @@ def incremental_run(folder: Path, run: str, upto: int, storage: LocalStorage | N
             self._watermarks = {"s": PendingWatermark(base, Watermark("id", "number", str(upto), str(upto)))}
             super()._stage_and_check()
 
-    exports = [(export("out/a", "PARQUET", "APPEND"), pa.table({})), (export("out/b", "PARQUET", "APPEND"), pa.table({}))]
+    exports = [
+        (export("out/a", "PARQUET", "APPEND"), pa.table({})),
+        (export("out/b", "PARQUET", "APPEND"), pa.table({})),
+    ]
     ready = arrow_run(folder, exports, run=run, storage=storage)
     return Incremental(**{name: getattr(ready, name) for name in ArrowRun.__dataclass_fields__ if name != "result"})
 
@@ -38,19 +41,23 @@ def published(folder: Path, name: str) -> list[int]:
     return sorted(n for f in (folder / "out" / name).glob("*.parquet") for n in pq.read_table(f)["id"].to_pylist())
 
 
-def steps(folder: Path) -> int:
+def steps(folder: Path) -> list[str]:
     storage = FaultyStorage()
     folder.mkdir()
     incremental_run(folder, "2026-01-01T00-00-00-aaaa", 4, storage).execute()
-    return len(storage.steps)
+    return [step for step, _ in storage.steps]
 
 
 @pytest.mark.parametrize("fault", ["kill before", "kill after"])
 def test_each_row_once(tmp_path: Path, fault: str) -> None:
-    total = steps(tmp_path / "count")
-    assert total > 20
+    kinds = steps(tmp_path / "count")
+    assert len(kinds) > 20
     moved = set()
-    for at in range(total):
+    for at, kind in enumerate(kinds):
+        if (
+            fault == "kill after" and kind == "rmdir"
+        ):  # of a folder with files in it, which is refused: there is no after
+            continue
         folder = tmp_path / str(at)
         folder.mkdir()
         status = run_in_child(

@@ -80,9 +80,7 @@ EXPECTED = {
 }  # fmt: skip
 
 
-def test_every_type_arrives_as_it_is(
-    database: psycopg.Connection, project: Path, run_sql: Callable[..., Any]
-) -> None:
+def test_every_type_arrives_as_it_is(database: psycopg.Connection, project: Path, run_sql: Callable[..., Any]) -> None:
     database.execute(TYPES)
     run_sql(pipeline('{"table": "public.Odd \\"Table"}'))
     first, second = sorted(rows(project), key=lambda row: row["id"])
@@ -229,7 +227,9 @@ def test_the_session_of_the_snapshot_dies_and_no_secret_is_in_a_plan(
         return real(self, progress)
 
     monkeypatch.setattr(frames_module.Frames, "watermarks", kill)
-    with pytest.raises(lockgate.SourceError, match="the session that kept the snapshot of the database is gone") as raised:
+    with pytest.raises(
+        lockgate.SourceError, match="the session that kept the snapshot of the database is gone"
+    ) as raised:
         run_sql(pipeline('{"table": "t"}', connection="poor"))
     assert "pipeline.sql:2:" in raised.value.render()
     assert plans

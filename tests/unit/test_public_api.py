@@ -17,7 +17,7 @@ def test_the_public_names_are_pinned() -> None:
         "PipelineError", "PreviousRunUnfinished", "PublishError", "PyArrowDatasetIO", "QueryError", "RecoveryReport",
         "ResumeError", "RunError", "RunResult", "SchemaMismatchError", "SourceError", "SparkDatasetIO",
         "SparkUnavailable",
-        "StageError", "StateError", "StorageError", "WriteResult", "__version__", "compute_merge_stats",
+        "StageError", "StateError", "StorageError", "WatermarkMoved", "WriteResult", "__version__", "compute_merge_stats",
         "confirm_affected_files", "errors", "function", "list_dataset_files", "merge", "normalize_keys",
         "parse_hive_partition_path", "plan_incremental_rewrite", "recover", "register", "run",
         "validate_keys_and_schema", "validate_no_null_keys", "validate_partition_column_immutability",

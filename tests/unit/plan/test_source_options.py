@@ -29,7 +29,7 @@ def problems(source: str) -> list[str]:
     [
         'FROM "db" OPTIONS {"table": "public.t"}',
         'TYPE POSTGRES PARAMS {"connection": "db", "query": "SELECT 1"}',
-        'FROM "db" OPTIONS {"table": "t", "columns": ["a"], "as_text": ["a"], "partition_column": "a", "partitions": 4}',
+        'FROM "db" OPTIONS {"table": "t", "columns": ["a"], "as_text": ["a"], "partition_column": "a"}',
         'FROM "db" OPTIONS {"table": "t", "cursor": "at", "lookback": "2 days", "batch_bytes": 65536}',
         'TYPE CSV PARAMS {"path": "a.csv", "cursor": "id", "lookback": 100}',
         'TYPE JSON PARAMS {"path": "in", "cursor": "_file"}',
@@ -57,7 +57,11 @@ def test_good(source: str) -> None:
         ('FROM "db" OPTIONS {"table": "t", "partitions": 0}', "bad-parameter", "'partitions' must be 1 or more"),
         ('FROM "db" OPTIONS {"query": "SELECT 1", "partitions": 2}', "bad-parameter", "divided by a column"),
         ('FROM "db" OPTIONS {"table": "t", "lookback": "1 day"}', "bad-parameter", "needs the parameter 'cursor'"),
-        ('FROM "db" OPTIONS {"table": "t", "cursor": "a", "lookback": "soon"}', "bad-parameter", "not a length of time"),
+        (
+            'FROM "db" OPTIONS {"table": "t", "cursor": "a", "lookback": "soon"}',
+            "bad-parameter",
+            "not a length of time",
+        ),
         ('FROM "db" OPTIONS {"table": "t", "cursor": "_file"}', "bad-parameter", "for sources that read files"),
         ('TYPE CSV PARAMS {"path": "s3://b/x", "cursor": "_file"}', "bad-parameter", "a path must be local"),
         ('TYPE CSV PARAMS {"path": "x", "cursor": "_file", "lookback": 1}', "bad-parameter", "needs no lookback"),

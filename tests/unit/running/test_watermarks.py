@@ -79,7 +79,9 @@ def test_two_runs_that_have_read_the_same_rows(tmp_path: Path, ending: str) -> N
 def test_a_record_of_the_first_version_is_brought_up(tmp_path: Path) -> None:
     database = sqlite3.connect(tmp_path / "state.db")
     database.executescript(files("lockgate.running").joinpath("state.sql").read_text())
-    database.execute("INSERT INTO runs (id, pipeline, profile, started, status) VALUES ('1', 'p', 'dev', 't', 'failed')")
+    database.execute(
+        "INSERT INTO runs (id, pipeline, profile, started, status) VALUES ('1', 'p', 'dev', 't', 'failed')"
+    )
     database.execute("PRAGMA user_version = 1")
     database.commit()
     database.close()
