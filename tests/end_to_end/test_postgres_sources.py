@@ -60,7 +60,8 @@ INSERT INTO "Odd ""Table" VALUES (
   1, 9223372036854775807, -32768, true, 1.5, 'NaN',
   12345678.90, 1234567890123456789012345678901234.5678, 0.000000000000000001, 1.234, '12.34',
   '0001-01-01T00:00:00.000001Z', '9999-12-31 23:59:59.999999', '0001-01-01', '10:20:30', '1 day 02:00',
-  '\\x00ff', '12345678-1234-1234-1234-123456789abc', '{"a": [1, null]}', '{"b":  2}', 'so "so"', E'tab\\tä€😀', 'ab', '',
+  '\\x00ff', '12345678-1234-1234-1234-123456789abc',
+  '{"a": [1, null]}', '{"b":  2}', 'so "so"', E'tab\\tä€😀', 'ab', '',
   '{1,NULL,3}', '{1.5,NULL}', '{a,"b,c",NULL}', '{glad}', '{2026-01-31}', '{12345678-1234-1234-1234-123456789abc}',
   '{}', 'sp'
 );
@@ -209,7 +210,6 @@ def test_what_can_go_wrong_is_said_at_its_place(
 
 def test_the_session_of_the_snapshot_dies_and_no_secret_is_in_a_plan(
     database: psycopg.Connection,
-    project: Path,
     run_sql: Callable[..., Any],
     monkeypatch: pytest.MonkeyPatch,
     spark: Any,
