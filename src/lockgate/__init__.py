@@ -41,6 +41,7 @@ from lockgate.errors import (
     StageError,
     StateError,
     StorageError,
+    WatermarkMoved,
 )
 from lockgate.functions import function
 
@@ -152,6 +153,7 @@ __all__ = [
     "StageError",
     "StateError",
     "StorageError",
+    "WatermarkMoved",
     "WriteResult",
     "__version__",
     "compute_merge_stats",

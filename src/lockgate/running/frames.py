@@ -6,9 +6,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from lockgate.config import Project
+from lockgate.engines.spark_worker import unpacked
 from lockgate.errors import (
     DuplicateKeyError,
     LockgateError,
@@ -31,10 +32,13 @@ from lockgate.language.statements import (
 )
 from lockgate.modes import KEYED_MODES
 from lockgate.plan.steps import Plan, Step
+from lockgate.running.incremental import WHOLE, Reading
+from lockgate.running.progress import Progress
 from lockgate.running.python_functions import forget_functions, register_functions
 from lockgate.running.session import quietly, run_settings
-from lockgate.running.sources import read_source
+from lockgate.running.source_frames import SourceFrames
 from lockgate.running.spark_errors import query_error, spark_message
+from lockgate.sources.watermark import PendingWatermark, Watermark
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -45,22 +49,24 @@ _NOTHING = "nothing was published; every destination is as it was"
 
 
 @contextmanager
-def opened_frames(session: SparkSession, plan: Plan, project: Path, run: str) -> Iterator[Frames]:
+def opened_frames(
+    session: SparkSession, plan: Plan, project: Project, run: str, reading: Reading = WHOLE
+) -> Iterator[Frames]:
     """Frames in a session with the settings of a run and the functions of the project, which it loses again."""
     with ExitStack() as stack:
         stack.enter_context(run_settings(session))
-        stack.callback(forget_functions, session, register_functions(session, project))
-        yield stack.enter_context(Frames(session, plan, project, run))
+        stack.callback(forget_functions, session, register_functions(session, project.root))
+        yield stack.enter_context(Frames(session, plan, project, run, reading))
 
 
 class Frames:
     """The tables of one run as temporary views of its session, and the queries of its checks and exports."""
 
-    def __init__(self, session: SparkSession, plan: Plan, project: Path, run: str) -> None:
+    def __init__(self, session: SparkSession, plan: Plan, project: Project, run: str, reading: Reading) -> None:
         self.session = session
         self._plan = plan
-        self._project = project
         self._run = run.replace("-", "_").replace(":", "_")
+        self._read = SourceFrames(session, project, self._run, reading, self._kept_source)
         self._sources: dict[str, DataFrame] = {}
         self._queries: list[Sql] = []
         self._views: list[str] = []
@@ -75,6 +81,7 @@ class Frames:
     def __exit__(self, *_: object) -> None:
         for frame in self._kept:
             quietly(frame.unpersist)
+        self._read.close()
         for view in self._views:
             quietly(self.session.catalog.dropTempView, view)
 
@@ -109,7 +116,7 @@ class Frames:
         statement = step.statement
         match statement:
             case SourceStep():
-                self._sources[statement.name.casefold()] = read_source(self.session, statement, self._project)
+                self._sources[statement.name.casefold()] = self._source(statement)
             case LoadStep():
                 self._table(step, number, statement, self._sources[statement.source_name.casefold()])
             case CreateTableStep():
@@ -119,11 +126,39 @@ class Frames:
             case ExportStep():
                 self._results[number] = self._pinned(number, self._export(statement))
 
+    def _source(self, statement: SourceStep) -> DataFrame:
+        name = statement.name.casefold()
+        loads = [s.statement for s in self._plan.steps if isinstance(s.statement, LoadStep)]
+        return self._read.read(statement, loaded=any(load.source_name.casefold() == name for load in loads))
+
+    def _kept_source(self, frame: DataFrame) -> DataFrame:
+        return self._keep(self._pinned(-1 - len(self._kept), frame))
+
+    def watermarks(self, progress: Progress) -> dict[str, PendingWatermark]:
+        """The watermarks that the run brings. The rows of incremental sources are read now, and once."""
+        return self._read.watermarks(partial(self._watermark, progress))
+
+    def require_unchanged(self) -> None:
+        """After the last row is read: raises a SourceError if a file of an incremental source changed meanwhile."""
+        try:
+            self._read.require_unchanged()
+        except SourceError as error:
+            raise self._with_place(error) from error
+
+    def _watermark(self, progress: Progress, source: str, work: Callable[[], Watermark | None]) -> Watermark | None:
+        step = next(s for s in self._plan.steps if s.kind == "source" and s.name == source)
+        found: list[Watermark | None] = []
+        with progress.working(f"reading {source}"):
+            self._explained(step, lambda: found.append(work()))
+        return found[0]
+
     def _explained(self, step: Step, work: Callable[[], None]) -> None:
         try:
             work()
         except MergeError as error:
             raise _placed(error, step) from error
+        except SourceError as error:
+            raise self._with_place(error) from error
         except LockgateError:
             raise
         except Exception as error:  # pyspark has many; each is Spark's word on this statement
@@ -153,6 +188,9 @@ class Frames:
 
     def explain(self, error: Exception, step: Step) -> LockgateError:
         """Spark's exception as ours, with the place in the pipeline."""
+        told = unpacked(str(error))
+        if isinstance(told, SourceError):  # from a worker that read a source
+            return self._with_place(told)
         statement = step.statement
         if isinstance(statement, SourceStep):
             message = f"the source {statement.name} cannot be read: {spark_message(error)}"
@@ -161,6 +199,15 @@ class Frames:
             )
         own = [q for q in (getattr(statement, "query", None),) if q is not None]
         return query_error(error, f"{step.kind} {step.name}", statement.place, [*own, *reversed(self._queries)])
+
+    def _with_place(self, error: SourceError) -> SourceError:
+        """The error of a source that knows its name alone, with the place of its statement."""
+        for step in self._plan.steps:
+            if step.kind == "source" and step.name == error.source and isinstance(step.statement, SourceStep):
+                shown = f"the source {step.name}: {error.message}"
+                message = Diagnostic(step.statement.params_place, "source", shown).render()
+                return SourceError(message, in_place=error.in_place, hint=error.hint)
+        return error
 
     def _sql(self, query: Sql) -> DataFrame:
         self._queries.append(query)
@@ -213,7 +260,7 @@ class Frames:
         would look its names up again when it runs, so it becomes a view, which the server binds."""
         if not type(self.session).__module__.startswith("pyspark.sql.connect"):
             return frame
-        name = _OWN_VIEW.format(run=self._run, number=number)
+        name = _OWN_VIEW.format(run=self._run, number=str(number).replace("-", "source"))
         self._view(name, frame)
         self._views.append(name)
         return self.session.table(name)
