@@ -29,9 +29,7 @@ _NOTHING = "nothing was committed"
 class SqliteStore:
     """One connection writes; a reader has one of its own. WAL, so that readers never wait."""
 
-    def __init__(
-        self, path: Path, *, timeout: float, pool_size: int, clock: Callable[[], float] = time.time
-    ) -> None:
+    def __init__(self, path: Path, *, timeout: float, pool_size: int, clock: Callable[[], float] = time.time) -> None:
         self.path = path
         self.address = f"sqlite:///{path}"
         self._timeout = timeout
@@ -224,10 +222,7 @@ class SqliteTransaction:
                 if rows:
                     run.executemany(statement, rows)
             for row in changes.tables.values():
-                run.execute(
-                    statements.UPDATE_TABLE,
-                    (row.current_version, row.last_timestamp, row.metadata_version, row.protocol_version, row.id),
-                )
+                run.execute(statements.UPDATE_TABLE, row.as_update())
         except sqlite3.IntegrityError as error:
             if error.sqlite_errorcode == sqlite3.SQLITE_CONSTRAINT_UNIQUE and changes.has_adds:
                 raise DuplicateFile from error
