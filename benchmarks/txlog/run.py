@@ -28,7 +28,9 @@ STORES = ("sqlite", "postgres")
 
 def adds(count: int, tag: str) -> list[Add]:
     return [
-        Add(f"part-{n:06}-{tag}-c000.snappy.parquet", {}, 100_000 + n, 1_700_000_000_000, stats=STATS.format(n, n + 999))
+        Add(
+            f"part-{n:06}-{tag}-c000.snappy.parquet", {}, 100_000 + n, 1_700_000_000_000, stats=STATS.format(n, n + 999)
+        )
         for n in range(count)
     ]
 
@@ -135,7 +137,9 @@ def table_rows(bench: Bench, what: str, times: dict[str, list[float]]) -> None:
 
 def throughput(bench: Bench, seconds: float) -> None:
     folder = bench.folder / "dr"
-    create_table_with_add_actions(str(folder), deltalake.Schema([deltalake.Field("id", "long")]), [], partition_by=[], mode="error")
+    create_table_with_add_actions(
+        str(folder), deltalake.Schema([deltalake.Field("id", "long")]), [], partition_by=[], mode="error"
+    )
     table = deltalake.DeltaTable(str(folder))
     count, started = 0, time.perf_counter()
     while time.perf_counter() - started < seconds:
