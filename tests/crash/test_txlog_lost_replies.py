@@ -90,16 +90,20 @@ def cut_at_messages(between: Between, actions: list[Action], for_good: bool, *, 
             between.proxy.happened = False
             between.proxy.cut = Cut(side, len(between.proxy.messages[side]) + number, delivered, for_good)
             before = direct.current_version(TABLE)
+            version, error = None, None
             try:
                 version = log.commit(TABLE, None, actions, txn_id=txn_id)
-                outcome = "committed"
-            except lockgate.CommitStateUnknown as error:
-                assert error.txn_id == txn_id
-                assert for_good
+            except lockgate.LogError as raised:
+                error = raised
+            if isinstance(error, lockgate.CommitStateUnknown):
+                assert (error.txn_id, for_good) == (txn_id, True)
                 outcome = "unknown"
-            except lockgate.DatabaseError as error:
+            elif error is not None:
+                assert isinstance(error, lockgate.DatabaseError)
                 assert "nothing was committed" in (error.in_place or "")
                 outcome = "refused"
+            else:
+                outcome = "committed"
             seen.add(outcome)
             between.proxy.revive()
             after = _settled(direct)
