@@ -68,7 +68,7 @@ def test_a_commit_cut_at_every_message(between: Between, actions: list[Action], 
 @pytest.mark.parametrize("for_good", [False, True], ids=["the server stays", "the server goes"])
 def test_a_commit_cut_at_some_messages(between: Between, for_good: bool) -> None:
     """The last ones among them: what the client says with its COMMIT, and the reply to it."""
-    cut_at_messages(between, SMALL, for_good, every=9)
+    cut_at_messages(between, SMALL, for_good, every=40)
 
 
 def cut_at_messages(between: Between, actions: list[Action], for_good: bool, *, every: int) -> None:
