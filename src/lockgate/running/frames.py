@@ -66,6 +66,8 @@ class Frames:
         self._views: list[str] = []
         self._kept: list[DataFrame] = []
         self._results: dict[int, DataFrame] = {}
+        self._brought: dict[int, DataFrame] = {}  # the rows that a statement brings to its table, by its identity
+        self.windows: dict[int, Window] = {}  # of INCREMENTAL tables, by the number of the step that publishes them
         self._checks: dict[int, Callable[[], None]] = {}  # of the rows that keyed modes bring, by the step's number
 
     def __enter__(self) -> Frames:
@@ -113,11 +115,13 @@ class Frames:
             case LoadStep():
                 self._table(step, number, statement, self._sources[statement.source_name.casefold()])
             case CreateTableStep():
-                self._table(step, number, statement, self._sql(statement.query))
+                self._create(step, number, statement)
             case CheckStep():
                 self._results[number] = self._pinned(number, self._sql(statement.query))
             case ExportStep():
                 self._results[number] = self._pinned(number, self._export(statement))
+                if statement.brought_by:
+                    self._windows_of(statement, number)
 
     def _explained(self, step: Step, work: Callable[[], None]) -> None:
         try:
