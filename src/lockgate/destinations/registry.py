@@ -13,9 +13,11 @@ GROUP = "lockgate.destinations"
 
 # TYPE -> module and class; imported when first asked for, so that `check` stays light.
 BUILT_IN = {
-    "CSV": "lockgate.destinations.csv:CsvDestination",
-    "JSON": "lockgate.destinations.json:JsonDestination",
-    "PARQUET": "lockgate.destinations.parquet:ParquetDestination",
+    "CSV": "lockgate.destinations.by_place:CsvByPlace",
+    "JSON": "lockgate.destinations.by_place:JsonByPlace",
+    "PARQUET": "lockgate.destinations.by_place:ParquetByPlace",
+    "POSTGRES": "lockgate.destinations.postgres:PostgresDestination",
+    "S3": "lockgate.destinations.s3:S3Destination",
 }
 
 

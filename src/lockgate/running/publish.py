@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from lockgate.destinations import registry
 from lockgate.destinations.protocol import Destination, Surroundings
-from lockgate.errors import LockgateError, PartialPublish, PublishError, ResumeError, StateError
+from lockgate.destinations.s3_leftovers import abort_staged
+from lockgate.errors import LockgateError, OutcomeUnknown, PartialPublish, PublishError, ResumeError, StateError
 from lockgate.modes import KEYED_MODES
 from lockgate.running.progress import Progress
 from lockgate.running.result import ExportResult
@@ -34,6 +35,9 @@ def publish_exports(
         try:
             with progress.working(f"publishing {record.name}"):
                 outcome = destination_of(record).publish(record.prepared, around)
+        except OutcomeUnknown as error:
+            result.status = "unknown"
+            raise _undecided(run, record, error, done, len(records)) from error
         except LockgateError as error:
             result.status = "failed"
             decided = destination_of(record).is_decided(record.prepared, around)
@@ -59,6 +63,7 @@ def discard_export(record: ExportRecord, around: Surroundings) -> None:
     if record.prepared is not None:
         destination_of(record).discard(record.prepared, around)
     else:
+        abort_staged(record.staging, around)
         StagingArea.reopen(around.storage, record.staging).discard()
 
 
@@ -85,6 +90,15 @@ def _stopped(
         reason,
         in_place=f"published {done} of {total} exports; {this_one}the rest is staged",
         hint=f"{advice}run `lockgate resume {run}`",
+    )
+
+
+def _undecided(run: str, record: ExportRecord, error: OutcomeUnknown, done: int, total: int) -> OutcomeUnknown:
+    advice = f"{error.hint}; then " if error.hint else ""
+    return OutcomeUnknown(
+        f"{record.name}: {error.message}",
+        in_place=f"published {done} of {total} exports; {error.in_place}",
+        hint=f"{advice}run `lockgate resume {run}`, which asks again and writes nothing twice",
     )
 
 
