@@ -35,7 +35,7 @@ def write_rows(
 ) -> WriteResult:
     with target.opened(request.identity) as opened:
         shape = _shape(opened, source.schema, request)
-        schema = shape.schema if shape.is_new else agree(source.schema, shape.schema, mode=request.schema)
+        schema = shape.schema if shape.is_new else shape.held(agree(source.schema, shape.schema, mode=request.schema))
         new = shape.new_files(schema, opened.staging(), request)
         added = write_new_files(_fitted(source, schema), new, storage)
         if shape.files and not any(a.written.rows for a in added):

@@ -83,7 +83,7 @@ def stage_merge(
     if not shape.files and not request.strategy.actions.creates:
         return StagedMerge(nothing)
     require_keys(shape.schema, "target", request.key_columns)
-    schema = shape.schema if shape.is_new else agree(source.schema, shape.schema, mode=request.schema)
+    schema = shape.schema if shape.is_new else shape.held(agree(source.schema, shape.schema, mode=request.schema))
     rows = source.fitted(schema, request.key_columns, shape.partition_columns)
     candidates = shape.candidates(rows.key_bounds())
     found = engine.find(candidates, rows, request.strategy, compare=request.skip_unchanged)
@@ -100,13 +100,12 @@ def stage_merge(
         return StagedMerge(_planned(result, decision, shape, request))
     with ThreadPoolExecutor(1) as beside:
         adding = None
-        if decision.added or (shape.is_new and not shape.partition_columns):
+        if decision.added or shape.needs_first_file:
             adding = beside.submit(engine.add, found, rows, shape.new_files(schema, opened.staging(), request))
         rewritten = _rewrite(opened, engine, decision, rows, shape, schema, request)
         added = adding.result() if adding else []
     names = [opened.name_when_rewritten(r.file.name, n) for n, (r, _) in enumerate(rewritten)]
     old = [r.file.name for (r, _), name in zip(rewritten, names, strict=True) if name != r.file.name]
-    all_read = request.strategy.actions.others == "remove"
     return StagedMerge(
         _done(result, decision, shape, list(zip(names, [w for _, w in rewritten], strict=True)), added, request),
         moves=dict(zip(names, [w.path for _, w in rewritten], strict=True)) | {a.name: a.written.path for a in added},
@@ -115,7 +114,9 @@ def stage_merge(
             partitions={name: r.file.partition for name, (r, _) in zip(names, rewritten, strict=True)}
             | shape.partitions_of([a.name for a in added], schema),
             schema=schema,
-            read=tuple(f.name for f in (shape.files if all_read else candidates)),
+            partition_columns=shape.partition_columns,
+            read=tuple(f.name for f in candidates),
+            read_all=request.strategy.actions.others == "remove",
             operation="MERGE",
             parameters={"strategy": request.strategy.value, "keys": list(request.key_columns)},
         ),

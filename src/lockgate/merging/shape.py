@@ -47,6 +47,12 @@ class Shape:
     footers: _Footers | None = None  # of the files that were looked into
     is_new: bool = False  # nothing is there yet
     schema_in_files: bool = True  # and nowhere else, so that a dataset without rows needs a file
+    held: Callable[[pa.Schema], pa.Schema] = lambda schema: schema  # a schema in the types that it can have
+
+    @property
+    def needs_first_file(self) -> bool:
+        """Whether a dataset without rows must have a file, for its schema to be known."""
+        return self.is_new and self.schema_in_files and not self.partition_columns
 
     def candidates(self, bounds: KeyBounds) -> list[DataFile]:
         """The files that may hold a source key, each with the row groups that may. Where a log describes the files,
@@ -125,8 +131,10 @@ def shape_of(
     """Read every footer and every folder name. A dataset that is not there yet takes the shape of the source."""
     described = opened.described()
     if described is not None:
+        if described.schema is None:
+            return replace(new_shape(described.held(source), partition_by or ()), schema_in_files=False)
         _refuse_other_partitions(described.partition_columns, partition_by)
-        return _described_shape(described, opened, read)
+        return _described_shape(described, described.schema, opened, read)
     names = opened.files()
     if not names:
         return new_shape(source, partition_by or ())
@@ -169,11 +177,14 @@ def _refuse_other_partitions(columns: Sequence[str], partition_by: Sequence[str]
 
 
 def _described_shape(
-    described: Described, opened: OpenTarget, read: Callable[[Sequence[str]], list[pq.FileMetaData]]
+    described: Described,
+    schema: pa.Schema,
+    opened: OpenTarget,
+    read: Callable[[Sequence[str]], list[pq.FileMetaData]],
 ) -> Shape:
     """As the table's log has it. A footer is read now only where the log does not tell how many rows a file has."""
     shape = Shape(
-        described.schema,
+        schema,
         described.partition_columns,
         [
             DataFile(f.name, opened.path_of(f.name), f.rows or 0, None, f.partition, described=f)
@@ -181,6 +192,7 @@ def _described_shape(
         ],
         footers=_Footers(read),
         schema_in_files=False,
+        held=described.held,
     )
     uncounted = [file for file in shape.files if file.described and file.described.rows is None]
     if not uncounted:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -31,9 +31,10 @@ class DescribedFile:
 class Described:
     """A table of which the schema, the partition columns and the files are on record."""
 
-    schema: pa.Schema
+    schema: pa.Schema | None  # None: there is no table yet
     partition_columns: tuple[str, ...]
     files: Sequence[DescribedFile]
+    held: Callable[[pa.Schema], pa.Schema]  # a schema in the types that such a table has, or a refusal
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,9 @@ class ChangeDetails:
 
     partitions: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # of the files that come, by name
     schema: pa.Schema | None = None  # what the table has come to need; None: as it was
+    partition_columns: tuple[str, ...] = ()
     read: tuple[str, ...] | None = None  # the files whose rows were looked at; None: none, only rows were added
+    read_all: bool = False  # every file was
     operation: str = "WRITE"
     parameters: Mapping[str, Any] = field(default_factory=dict)
 
