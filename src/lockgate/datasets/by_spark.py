@@ -46,9 +46,7 @@ def rows_for_spark(
 
 
 @contextmanager
-def _computed(
-    frame: Any, storage: LocalStorage, stages_in: Path | None, identity: str
-) -> Iterator[ComputedRows]:
+def _computed(frame: Any, storage: LocalStorage, stages_in: Path | None, identity: str) -> Iterator[ComputedRows]:
     """The source's rows, computed once: staged in the dataset's folder, unless nothing may be written there."""
     from lockgate.engines.spark_computed import held, staged
 

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lockgate.config import load_project
-from lockgate.errors import ArgumentError, TableExists
-from lockgate.tables.opening import needed_table, opened_log, registered
+from lockgate.errors import ArgumentError, TableExists, VersionConflict
+from lockgate.tables.opening import needed_table, opened_log, published, registered
 from lockgate.tables.places import log_address, table_folder
 from lockgate.tables.table import Table
 from lockgate.targets.delta_actions import first_actions
@@ -85,7 +85,11 @@ def create_table(
                 in_place="it is as it was",
                 hint="open it with open_table, or choose another name",
             )
-        txn_log.commit(name, 0, actions, operation=Operation("CREATE TABLE", {"partitionBy": list(columns)}))
+        try:
+            txn_log.commit(name, 0, actions, operation=Operation("CREATE TABLE", {"partitionBy": list(columns)}))
+        except VersionConflict as error:
+            raise TableExists(f"somebody has just made the table {name}", in_place="it is theirs") from error
+        published(txn_log, name)
         table = Table(name, folder, txn_log, owned=stack)
         stack.pop_all()
         return table

@@ -66,4 +66,7 @@ def merge_table(
                 return replace(done, version=target.snapshot.version)
             return done
 
-        return table.changed(change)
+        result = table.changed(change)
+        if not dry_run:
+            table.publish()
+        return result

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import logging
 from contextlib import suppress
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lockgate.errors import ArgumentError, StorageError, TableExists, TableNotFound
+from lockgate.errors import ArgumentError, LockgateError, StorageError, TableExists, TableNotFound
 from lockgate.storage.local import LocalStorage, explained
 from lockgate.targets.folder import FolderTarget
 
 if TYPE_CHECKING:
-    from lockgate.txlog.reader import TableRecord
+    from lockgate.txlog.records import TableRecord
     from lockgate.txlog.writer import TxnLogWriter
+
+log = logging.getLogger("lockgate.tables")
 
 _NOTHING = "nothing was written"
 
@@ -24,12 +27,8 @@ def opened_log(address: str, storage: LocalStorage | None = None) -> TxnLogWrite
 
     if address.startswith("sqlite:///"):
         (storage or LocalStorage()).make_folders(Path(address.removeprefix("sqlite:///")).parent)
-    return TxnLogWriter.open(address)
-
-
-def table_record(txn_log: TxnLogWriter, name: str) -> TableRecord | None:
-    """The table of that name, committed to or not; None if the log does not know it."""
-    return next((record for record in txn_log.tables() if record.name == name), None)
+    # Whoever writes publishes before it returns, and says what becomes of that.
+    return TxnLogWriter.open(address, publish=False)
 
 
 def needed_table(txn_log: TxnLogWriter, name: str) -> TableRecord:
@@ -48,48 +47,40 @@ def needed_table(txn_log: TxnLogWriter, name: str) -> TableRecord:
 
 
 def registered(txn_log: TxnLogWriter, name: str, folder: Path) -> TableRecord:
-    """The table in the log's list, put there now if need be. Readers see it from its first commit on."""
-    found = table_record(txn_log, name)
-    if found is not None:
-        return found
-    refuse_taken(txn_log, name, folder)
-    with suppress(TableExists):  # somebody else was faster
-        txn_log.create_table(name, str(folder))
-    found = table_record(txn_log, name)
-    if found is None:
-        raise TableExists(
-            f"the folder {folder} has just been taken by another table", in_place=_NOTHING, hint="choose another one"
-        )
-    return found
+    """The table in the log's list, put there now if need be. It is a table from its first commit on."""
+    if not txn_log.has_table(name):
+        refuse_other_files(folder)
+        with suppress(TableExists):  # somebody else was faster, or has the folder, which the next line tells
+            return txn_log.create_table(name, str(folder))
+        if not txn_log.has_table(name):
+            return txn_log.create_table(name, str(folder))
+    return txn_log.table(name)
 
 
-def refuse_taken(txn_log: TxnLogWriter, name: str, folder: Path) -> None:
-    """Refuse a folder that holds, lies in, or lies around another table, or holds files of somebody else."""
-    for record in txn_log.tables():
-        other = Path(record.location)
-        if record.name == name or not (other == folder or other in folder.parents or folder in other.parents):
-            continue
-        how = "is the folder" if other == folder else "and the folder"
-        raise TableExists(
-            f"{folder} {how} of the table {record.name}{'' if other == folder else f', {other}, overlap'}",
-            in_place=_NOTHING,
-            hint="give the table a location of its own",
-        )
+def refuse_other_files(folder: Path) -> None:
+    """A table's folder is its own: data files in it that are of no version could be taken for leftovers."""
     with explained("look at", folder):
         if folder.exists() and not folder.is_dir():
             raise ArgumentError(
                 f"{folder} is a file, and a table is a folder", in_place=_NOTHING, hint="choose another location"
             )
-        has_log = (folder / "_delta_log").is_dir() and any((folder / "_delta_log").iterdir())
-    if has_log:
-        raise TableExists(
-            f"{folder} is a Delta table already, which the log does not know",
-            in_place=_NOTHING,
-            hint="choose another location, or bring that table into the log",
-        )
     if FolderTarget(folder, LocalStorage()).files():
         raise StorageError(
             f"{folder} holds Parquet files that are of no table of the log",
             in_place=_NOTHING,
             hint="choose an empty folder, or move the files out of it",
+        )
+
+
+def published(txn_log: TxnLogWriter, name: str) -> None:
+    """Publish what is committed. The commit stands whatever comes of it, so a failure is a warning."""
+    try:
+        txn_log.publish(name)
+    except LockgateError as error:
+        log.warning(
+            "%s is committed, and not published yet, so other readers do not see it: %s; "
+            "the next commit or `lockgate table publish %s` does it",
+            name,
+            error.message,
+            name,
         )

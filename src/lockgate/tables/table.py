@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from lockgate.merging.result import MergeResult, WriteResult
     from lockgate.tables.writable import Writable
-    from lockgate.txlog.reader import HistoryRecord, Snapshot
+    from lockgate.txlog.records import HistoryRecord, Snapshot
     from lockgate.txlog.writer import TxnLogWriter
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from lockgate.errors import VersionConflict
 from lockgate.storage.local import LocalStorage
+from lockgate.tables.opening import published
 from lockgate.targets.delta import DeltaTarget
 
 if TYPE_CHECKING:
@@ -37,6 +38,9 @@ class Writable:
         there = self.log.current_version(self.name) >= 0
         snapshot = self.log.snapshot(self.name) if there else None
         return DeltaTarget(self.folder, self.name, self.log, self.storage, snapshot=snapshot)
+
+    def publish(self) -> None:
+        published(self.log, self.name)
 
     def changed(self, change: Callable[[DeltaTarget], T]) -> T:
         """Make a change that was planned on the newest version; plan it again a few times if it clashes."""

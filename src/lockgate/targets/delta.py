@@ -11,9 +11,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from lockgate.errors import LockgateError, StorageError
+from lockgate.errors import CommitStateUnknown, LockgateError, StorageError
 from lockgate.storage import staging as staging_areas
 from lockgate.storage.local import LocalStorage
 from lockgate.storage.staging import StagingArea
@@ -24,36 +24,22 @@ from lockgate.targets.delta_actions import (
     refuse_rules,
     removes_of,
     schema_actions,
+    uris_of,
 )
+from lockgate.targets.delta_files import PlacedFiles
 from lockgate.targets.described import NOTHING_TO_SAY, ChangeDetails, Described, renamed
 from lockgate.txlog.actions import Action, Metadata
 from lockgate.txlog.commits import Operation, TableCommit
-from lockgate.txlog.paths import as_uri
+from lockgate.txlog.paths import from_uri
 from lockgate.txlog.schema_json import arrow_schema, held_schema
 
 if TYPE_CHECKING:
-    from lockgate.txlog.reader import Snapshot
+    from lockgate.txlog.records import Snapshot
     from lockgate.txlog.writer import TxnLogWriter
 
 log = logging.getLogger("lockgate.merge")
 
 _NOTHING = "nothing was written"
-
-
-@dataclass(frozen=True)
-class PlacedChange:
-    """A change whose files are in the table's folder, durable, and not yet of the table."""
-
-    commit: TableCommit
-    files: tuple[Path, ...]
-
-    def take_back(self, storage: LocalStorage) -> None:
-        """Remove the files again. Only where it is known that the commit did not happen."""
-        for file in self.files:
-            try:
-                storage.remove(file)
-            except StorageError as error:  # no reader looks at it; `vacuum` removes it
-                log.warning("a file that belongs to no version could not be removed: %s", error)
 
 
 class DeltaTarget:
@@ -70,6 +56,63 @@ class DeltaTarget:
 
     def exists(self) -> bool:
         return self.snapshot is not None
+
+    def described(self) -> Described:
+        """What the log says of the table."""
+        snapshot = self.snapshot
+        if snapshot is None:
+            return Described(None, (), (), held_schema)
+        schema = arrow_schema(snapshot.metadata.schema_string)
+        columns = tuple(snapshot.metadata.partition_columns)
+        return Described(schema, columns, described_files(snapshot.files, schema, columns), held_schema)
+
+    def files(self) -> list[str]:
+        """The names of its files."""
+        return [] if self.snapshot is None else [from_uri(p) for p in self.snapshot.files.column("path").to_pylist()]
+
+    @contextmanager
+    def placing(self, moves: Mapping[str, Path]) -> Iterator[PlacedFiles]:
+        """Give staged files their names in the table's folder, durably. No version has them yet. They go again if the
+        block fails, unless they are to be kept."""
+        placed = PlacedFiles(self.root, self.storage)
+        try:
+            placed.take(moves)
+            yield placed
+        except BaseException:
+            placed.take_back()
+            raise
+
+    def commit_of(self, names: Sequence[str], removes: Sequence[str], details: ChangeDetails) -> TableCommit:
+        """What the log is asked for: files that are in place join, others leave, and the schema becomes this one."""
+        snapshot = self.snapshot
+        actions = self._schema_actions(details)
+        metadata = next((a for a in actions if isinstance(a, Metadata)), snapshot.metadata if snapshot else None)
+        assert metadata is not None, "a table that is made has its metadata in the same commit"
+        schema = arrow_schema(metadata.schema_string)
+        read = None
+        if snapshot is not None:
+            actions += removes_of(removes, snapshot.files)
+            read = None if details.read is None else uris_of(details.read, snapshot.files)
+        actions += adds_of(names, self.root, details.partitions, metadata, schema)
+        return TableCommit(
+            self.name,
+            None if snapshot is not None else 0,
+            actions,
+            operation=Operation(details.operation, dict(details.parameters)),
+            read_version=snapshot.version if snapshot is not None else None,
+            read_files=read,
+            read_table=details.read_all and snapshot is not None,
+        )
+
+    def _schema_actions(self, details: ChangeDetails) -> list[Action]:
+        snapshot, schema = self.snapshot, details.schema
+        if snapshot is not None:
+            if schema is None:
+                return []
+            columns = details.partition_columns if details.replaces_schema else None
+            return schema_actions(schema, snapshot.metadata, snapshot.protocol, columns)
+        assert schema is not None, "a table that is made has the schema of its rows"
+        return first_actions(schema, details.partition_columns)
 
     @contextmanager
     def opened(self, identity: str, *, dry_run: bool = False, staging: Path | None = None) -> Iterator[OpenDelta]:
@@ -97,16 +140,10 @@ class OpenDelta:
     _area: StagingArea | None = None
 
     def files(self) -> list[str]:
-        described = self.described()
-        return [file.name for file in described.files]
+        return self.target.files()
 
     def described(self) -> Described:
-        snapshot = self.target.snapshot
-        if snapshot is None:
-            return Described(None, (), (), held_schema)
-        schema = arrow_schema(snapshot.metadata.schema_string)
-        columns = tuple(snapshot.metadata.partition_columns)
-        return Described(schema, columns, described_files(snapshot.files, schema, columns), held_schema)
+        return self.target.described()
 
     def name_when_rewritten(self, name: str, number: int) -> str:
         return renamed(name, self.identity, number)
@@ -130,61 +167,10 @@ class OpenDelta:
     def commit(
         self, moves: Mapping[str, Path], removes: Iterable[str], details: ChangeDetails = NOTHING_TO_SAY
     ) -> int | None:
-        placed = self.place(moves, removes, details)
-        return commit_placed(self.target.log, [placed], self.target.storage, txn_id=self.identity)[self.target.name]
-
-    def place(self, moves: Mapping[str, Path], removes: Iterable[str], details: ChangeDetails) -> PlacedChange:
-        """Give the staged files their names in the table's folder, durably. No version has them yet."""
-        root, storage = self.target.root, self.target.storage
-        placed: list[Path] = []
-        try:
-            for name, staged in moves.items():
-                final = root / name
-                storage.make_folders(final.parent)
-                if not storage.resolves_inside(final, root):
-                    raise StorageError(
-                        f"a link leads {final.parent} out of the table {root}",
-                        in_place=_NOTHING,
-                        hint="remove the link, then write again",
-                    )
-                storage.replace(staged, final)
-                placed.append(final)
-            for folder in sorted({file.parent for file in placed}):
-                storage.fsync_folder(folder)
-            commit = self._commit(list(moves), list(removes), details)
-        except BaseException:
-            PlacedChange(TableCommit(self.target.name), tuple(placed)).take_back(storage)
-            raise
-        return PlacedChange(commit, tuple(placed))
-
-    def _commit(self, names: Sequence[str], removes: Sequence[str], details: ChangeDetails) -> TableCommit:
-        snapshot = self.target.snapshot
-        actions = self._schema_actions(details)
-        metadata = next((a for a in actions if isinstance(a, Metadata)), snapshot.metadata if snapshot else None)
-        assert metadata is not None, "a table that is made has its metadata in the same commit"
-        schema = arrow_schema(metadata.schema_string)
-        if snapshot is not None:
-            actions += removes_of(removes, snapshot.files)
-        actions += adds_of(names, self.target.root, details.partitions, metadata, schema)
-        read = None
-        if snapshot is not None and details.read is not None:
-            read = [as_uri(name) for name in details.read]
-        return TableCommit(
-            self.target.name,
-            None if snapshot is not None else 0,
-            actions,
-            operation=Operation(details.operation, dict(details.parameters)),
-            read_version=snapshot.version if snapshot is not None else None,
-            read_files=read,
-            read_table=details.read_all and snapshot is not None,
-        )
-
-    def _schema_actions(self, details: ChangeDetails) -> list[Action]:
-        snapshot, schema = self.target.snapshot, details.schema
-        if snapshot is not None:
-            return [] if schema is None else schema_actions(schema, snapshot.metadata, snapshot.protocol)
-        assert schema is not None, "a table that is made has the schema of its rows"
-        return first_actions(schema, details.partition_columns)
+        target = self.target
+        with target.placing(moves) as placed:
+            commit = target.commit_of(list(moves), list(removes), details)
+            return commit_all(target.log, [commit], [placed], txn_id=self.identity)[target.name]
 
     def close(self) -> None:
         """Discard what was staged; what cannot be discarded now is swept by the next writer."""
@@ -197,18 +183,21 @@ class OpenDelta:
         self._area = None
 
 
-def commit_placed(
-    txn_log: TxnLogWriter, changes: Sequence[PlacedChange], storage: LocalStorage, *, txn_id: str
-) -> dict[str, Any]:
-    """Commit changes of several tables, all at once. Where that certainly failed, their files go again; where nobody
-    knows, they stay."""
-    from lockgate.errors import CommitStateUnknown
-
+def commit_all(
+    txn_log: TxnLogWriter, commits: Sequence[TableCommit], placed: Iterable[PlacedFiles], *, txn_id: str
+) -> dict[str, int]:
+    """Commit changes of several tables, all at once. Where nobody knows whether that happened, their files stay."""
     try:
-        return dict(txn_log.commit_many([change.commit for change in changes], txn_id=txn_id))
-    except CommitStateUnknown:
+        return txn_log.commit_many(commits, txn_id=txn_id)
+    except LockgateError as error:
+        if isinstance(error, CommitStateUnknown):
+            _keep_all(placed)
         raise
-    except LockgateError:
-        for change in changes:
-            change.take_back(storage)
+    except BaseException:
+        _keep_all(placed)  # interrupted somewhere on the way
         raise
+
+
+def _keep_all(placed: Iterable[PlacedFiles]) -> None:
+    for files in placed:
+        files.keep()

@@ -77,13 +77,20 @@ def protocol_for(schema: pa.Schema, before: Protocol | None = None) -> Protocol:
     )
 
 
-def schema_actions(schema: pa.Schema, metadata: Metadata, protocol: Protocol) -> list[Action]:
-    """What the log must learn for the table to get this schema; nothing where it has it."""
+def schema_actions(
+    schema: pa.Schema, metadata: Metadata, protocol: Protocol, partition_columns: Sequence[str] | None = None
+) -> list[Action]:
+    """What the log must learn for the table to get this schema; nothing where it has it. With `partition_columns` no
+    file of the old schema stays, so that types and partitions may be other ones."""
     before = arrow_schema(metadata.schema_string)
-    if schema.remove_metadata().equals(before):
+    columns = tuple(metadata.partition_columns if partition_columns is None else partition_columns)
+    if schema.remove_metadata().equals(before) and columns == tuple(metadata.partition_columns):
         return []
-    _refuse_other_types(schema, before)
-    found: list[Action] = [replace(metadata, schema_string=schema_json(schema, like=metadata.schema_string))]
+    if partition_columns is None:
+        _refuse_other_types(schema, before)
+    refuse_partition_types(schema, columns)
+    text = schema_json(schema, like=metadata.schema_string)
+    found: list[Action] = [replace(metadata, schema_string=text, partition_columns=columns)]
     needed = protocol_for(schema, protocol)
     return [needed, *found] if needed != protocol else found
 
@@ -157,16 +164,22 @@ def adds_of(
     return found
 
 
-def removes_of(names: Iterable[str], files: pa.Table) -> list[Remove]:
-    """The same files of a snapshot as they leave it."""
-    wanted = [as_uri(name) for name in names]
-    if not wanted:
+def uris_of(names: Sequence[str], files: pa.Table) -> list[str]:
+    """The paths of files as the log spells them, which another writer may have spelled in another way."""
+    if not names:
         return []
-    paths = files.column("path").to_pylist()
-    of_name = {from_uri(path): i for i, path in enumerate(paths)}
+    spelled = {from_uri(path): path for path in files.column("path").to_pylist()}
+    return [spelled[name] for name in names]
+
+
+def removes_of(names: Sequence[str], files: pa.Table) -> list[Remove]:
+    """These files of a snapshot as they leave it."""
+    if not names:
+        return []
+    numbers = {from_uri(path): i for i, path in enumerate(files.column("path").to_pylist())}
     found = []
-    for uri in wanted:
-        row = files.slice(of_name[from_uri(uri)], 1).to_pylist()[0]
+    for name in names:
+        row = files.slice(numbers[name], 1).to_pylist()[0]
         found.append(
             Remove(
                 path=row["path"],

@@ -44,6 +44,7 @@ class ChangeDetails:
     partitions: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # of the files that come, by name
     schema: pa.Schema | None = None  # what the table has come to need; None: as it was
     partition_columns: tuple[str, ...] = ()
+    replaces_schema: bool = False  # whatever the table had: no file of it stays
     read: tuple[str, ...] | None = None  # the files whose rows were looked at; None: none, only rows were added
     read_all: bool = False  # every file was
     operation: str = "WRITE"

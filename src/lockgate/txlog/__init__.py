@@ -1,1 +1,0 @@
-"""The log of record of Delta tables in SQL: actions, commits, conflicts, two stores, publishing."""
