@@ -176,6 +176,7 @@ __all__ = [
     "TxnLogWriter",
     "ValidationError",
     "VersionConflict",
+    "WatermarkMoved",
     "WriteResult",
     "__version__",
     "compute_merge_stats",

@@ -13,6 +13,7 @@
     │   ├── StageError                the rows of an export could not be staged
     │   ├── CheckFailed               exit 4: a CHECK found rows
     │   ├── PreviousRunUnfinished     exit 3: an interrupted run of this pipeline must be finished first
+    │   ├── WatermarkMoved            another run has read the same rows of an incremental source meanwhile
     │   ├── PublishError              nothing was published
     │   ├── PartialPublish            exit 3: some exports are published, `lockgate resume` finishes
     │   │   └── OutcomeUnknown        exit 3: a server did not answer, so a write may have happened or not
@@ -118,7 +119,7 @@ class SparkUnavailable(RunError):
 
 
 class SourceError(RunError):
-    pass
+    source: str | None = None  # its name, where the error came about far from the pipeline
 
 
 class QueryError(RunError):
@@ -139,6 +140,10 @@ class CheckFailed(RunError):
 
 class PreviousRunUnfinished(RunError):
     exit_code = 3
+
+
+class WatermarkMoved(RunError):
+    pass
 
 
 class PublishError(RunError):

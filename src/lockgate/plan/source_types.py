@@ -14,8 +14,15 @@ class Parameter:
 
 _TEXT = Parameter((str,))
 _FLAG = Parameter((bool,))
+_NAMES = Parameter((list,))
+_NUMBER = Parameter((int,))
+_INCREMENTAL: Mapping[str, Parameter] = {
+    "cursor": _TEXT,
+    "lookback": Parameter((str, int, float)),
+}
 _COMMON: Mapping[str, Parameter] = {
     "path": Parameter((str, list), required=True),
+    **_INCREMENTAL,
     "schema": _TEXT,
     "spark": Parameter((dict,)),  # options for Spark's reader, passed through as they are
 }
@@ -41,4 +48,18 @@ SOURCE_TYPES: Mapping[str, Mapping[str, Parameter]] = {
     },
     "JSON": _TEXT_FILE,
     "PARQUET": {**_COMMON, "merge_schema": _FLAG},
+    "POSTGRES": {
+        "connection": Parameter((str,), required=True),
+        "table": _TEXT,
+        "query": _TEXT,
+        "columns": _NAMES,
+        "as_text": _NAMES,
+        "partition_column": _TEXT,
+        "partitions": _NUMBER,
+        "batch_bytes": _NUMBER,
+        **_INCREMENTAL,
+    },
 }
+
+# Which of them `SOURCE x FROM "connection"` reads from, by the connection's type.
+CONNECTION_TYPES = ("POSTGRES",)

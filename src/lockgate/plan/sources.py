@@ -8,7 +8,9 @@ from lockgate.config import Connection
 from lockgate.language.diagnostics import Diagnostic, did_you_mean
 from lockgate.language.statements import SourceStep
 from lockgate.plan.draft import Draft
-from lockgate.plan.source_types import SOURCE_TYPES, Parameter
+from lockgate.plan.incremental_sources import incremental_problems
+from lockgate.plan.postgres_sources import postgres_problems
+from lockgate.plan.source_types import CONNECTION_TYPES, SOURCE_TYPES, Parameter
 
 _KIND_NAMES: Mapping[type, str] = {
     str: "text",
@@ -39,17 +41,25 @@ def _problems(source: SourceStep, connections: Mapping[str, Connection]) -> Iter
         message = f"the profile has no connection {source.connection}"
         yield Diagnostic(source.type_place, "unknown-connection", message, hint)
         return
-    if source.connection is not None:
-        kind = connections[source.connection].type.upper()
-        message = f"connection {source.connection} has the type {kind}, which this version cannot read from"
-        yield Diagnostic(source.type_place, "unknown-type", message, "files are read with TYPE CSV, JSON or PARQUET")
-        return
     type_name = str(source.connector_type).upper()
     parameters = SOURCE_TYPES.get(type_name)
+    if source.connection is not None:
+        type_name = connections[source.connection].type.upper()
+        if type_name not in CONNECTION_TYPES:
+            message = f"connection {source.connection} has the type {type_name}, which this version cannot read from"
+            hint = "files are read with TYPE CSV, JSON or PARQUET"
+            yield Diagnostic(source.type_place, "unknown-type", message, hint)
+            return
+        parameters = {name: known for name, known in SOURCE_TYPES[type_name].items() if name != "connection"}
     if parameters is None:
         yield _unknown_type(source, type_name)
         return
-    yield from _parameter_problems(source, type_name, parameters)
+    found = list(_parameter_problems(source, type_name, parameters))
+    yield from found
+    if not found:  # what belongs together is judged where each by itself is right
+        yield from incremental_problems(source)
+        if type_name == "POSTGRES":
+            yield from postgres_problems(source, connections)
 
 
 def _unknown_type(source: SourceStep, type_name: str) -> Diagnostic:

@@ -27,12 +27,14 @@ from lockgate.plan.describe import to_json
 from lockgate.plan.steps import Plan
 from lockgate.running.checks import failure, found, run_check
 from lockgate.running.frames import Frames, opened_frames
+from lockgate.running.incremental import Reading, check_reading
 from lockgate.running.progress import Progress, Silent
 from lockgate.running.requests import export_requests
 from lockgate.running.result import CheckResult
 from lockgate.running.sources import find_missing, refuse_unfinished
 from lockgate.running.spark_errors import spark_message, speaks_of_sql
 from lockgate.running.stage import check_columns, count_rows
+from lockgate.running.state import RunState
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -91,9 +93,13 @@ class Preview:
     run: str  # no run has this id; it names the views of the session
     open_session: Callable[[], AbstractContextManager[SparkSession]]
     progress: Progress = field(default_factory=Silent)
+    full_refresh: bool = False  # these three as of a run
+    start: str | None = None
+    end: str | None = None
     local: bool = True  # as of a run
 
     def __post_init__(self) -> None:
+        check_reading(Reading({}, self.full_refresh, self.start, self.end), self.plan)
         self._requests = list(export_requests(self.plan, self.project, self.run))
         self.result = PreviewResult(self.plan, [Prediction() for _ in self._requests])
 
@@ -125,10 +131,12 @@ class Preview:
             if self.local and isinstance(step.statement, SourceStep):
                 find_missing(step.statement, self.project.root)
                 refuse_unfinished(step.statement, self.project.root)
+        known = RunState(self.project.state).watermarks(self.plan.pipeline, self.project.profile.name)
+        reading = Reading(known, self.full_refresh, self.start, self.end)
         with (
             _no_bytecode(),
             self.open_session() as session,
-            opened_frames(session, self.plan, self.project.root, self.run) as frames,
+            opened_frames(session, self.plan, self.project, self.run, reading) as frames,
         ):
             for number, step in enumerate(self.plan.steps):
                 frames.build(step, number)

@@ -8,7 +8,15 @@ from typing import cast
 from lockgate.destinations import registry
 from lockgate.destinations.protocol import Destination, Outcome, Prepared, PublishesTogether, Surroundings
 from lockgate.destinations.s3_leftovers import abort_staged
-from lockgate.errors import LockgateError, OutcomeUnknown, PartialPublish, PublishError, ResumeError, StateError
+from lockgate.errors import (
+    CommitStateUnknown,
+    LockgateError,
+    OutcomeUnknown,
+    PartialPublish,
+    PublishError,
+    ResumeError,
+    StateError,
+)
 from lockgate.modes import KEYED_MODES
 from lockgate.running.progress import Progress
 from lockgate.running.result import ExportResult
@@ -40,7 +48,7 @@ def publish_exports(
         try:
             with progress.working(f"publishing {', '.join(each.name for each in waiting)}"):
                 outcomes = _publish(group, around)
-        except OutcomeUnknown as error:
+        except (OutcomeUnknown, CommitStateUnknown) as error:
             for each in waiting:
                 results[each.number].status = "unknown"
             raise _undecided(run, record, error, len(published), len(records)) from error
@@ -129,7 +137,7 @@ def _stopped(
     )
 
 
-def _undecided(run: str, record: ExportRecord, error: OutcomeUnknown, done: int, total: int) -> OutcomeUnknown:
+def _undecided(run: str, record: ExportRecord, error: LockgateError, done: int, total: int) -> OutcomeUnknown:
     advice = f"{error.hint}; then " if error.hint else ""
     return OutcomeUnknown(
         f"{record.name}: {error.message}",

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Any
 
+from lockgate.destinations.protocol import Window
 from lockgate.errors import RunError
 from lockgate.language.statements import CreateTableStep, Lookback
 
 START, END = "start_date", "end_date"
+NO_WINDOW: Mapping[str, Any] = {}
 # By the type of the BY column, as Spark calls it: where a table begins that is not there yet.
 FIRST: Mapping[str, date] = {
     "date": date(1, 1, 1),
@@ -20,34 +21,22 @@ FIRST: Mapping[str, date] = {
 _SPANS = {"MINUTE": "minutes", "HOUR": "hours", "DAY": "days", "WEEK": "weeks"}
 
 
-@dataclass(frozen=True)
-class Window:
-    """From `start` to `end`, both included: dates for a DATE column, else datetimes."""
-
-    column: str
-    start: date
-    end: date
-
-    @property
-    def parameters(self) -> dict[str, Any]:
-        return {START: self.start, END: self.end}
-
-    def __str__(self) -> str:
-        return f"{self.column} from {self.start} to {self.end}"
+def parameters(window: Window) -> dict[str, Any]:
+    """What the window binds in the query of its table."""
+    return {START: window.start, END: window.end}
 
 
 def window_of(
-    statement: CreateTableStep, kind: str, latest: date | None, now: datetime, given: Mapping[str, Any]
+    statement: CreateTableStep, column: str, kind: str, latest: date | None, now: datetime, given: Mapping[str, Any]
 ) -> Window:
     """The window that follows from the latest value in the table and from LOOKBACK, where the run is not given one.
 
     >>> from lockgate.language.statements import Sql
     >>> step = CreateTableStep(table_name="t", query=Sql(""), mode="INCREMENTAL", incremental_by="day",
     ...                        lookback=Lookback(amount=2, unit="DAY"))
-    >>> str(window_of(step, "date", date(2026, 1, 10), datetime(2026, 1, 12, tzinfo=UTC), {}))
+    >>> str(window_of(step, "day", "date", date(2026, 1, 10), datetime(2026, 1, 12, tzinfo=UTC), {}))
     'day from 2026-01-08 to 2026-01-12'
     """
-    assert statement.incremental_by is not None, "the parser refuses INCREMENTAL without BY"
     start = _given(given, START, kind)
     if start is None:
         start = FIRST[kind] if latest is None else _back(latest, statement.lookback, kind)
@@ -61,7 +50,7 @@ def window_of(
             in_place="nothing was published; the table is as it was",
             hint=f"give :{START} and :{END} in this order, or leave them to the run",
         )
-    return Window(statement.incremental_by, start, end)
+    return Window(column, start, end)
 
 
 def _back(latest: date, lookback: Lookback | None, kind: str) -> date:
@@ -89,23 +78,22 @@ def _months_before(latest: date, months: int) -> date:
 
 
 def _given(given: Mapping[str, Any], name: str, kind: str) -> date | None:
-    """A bound that comes from outside: a date or a timestamp, or a text that is one."""
     value = given.get(name)
-    if value is None:
-        return None
+    return None if value is None else given_bound(value, kind, whole_day=name == END)
+
+
+def given_bound(value: Any, kind: str, *, whole_day: bool = False) -> Any:
+    """A bound that comes from outside: a date or a timestamp, or a text that is one. `whole_day`: a day without a time
+    means the end of it."""
     try:
         found = value if isinstance(value, date) else datetime.fromisoformat(str(value))
-        whole_day = not isinstance(value, datetime) and (
-            isinstance(value, date) or len(str(value)) == len("2026-01-31")
-        )
     except ValueError:
         raise RunError(
-            f":{name} is {value!r}, which is no date",
-            in_place="nothing was published",
-            hint=f"write it as --var {name}=2026-01-31",
+            f"{value!r} is no date", in_place="nothing was published", hint="write dates as 2026-01-31"
         ) from None
-    if kind != "date" and whole_day and name == END:  # a day that is named as the end counts as a whole
-        return _as(kind, datetime.combine(found, time.max))
+    names_a_day = not isinstance(value, datetime) and len(str(value)) <= len("2026-01-31")
+    if whole_day and names_a_day and kind != "date":
+        found = datetime.combine(found, time.max)
     return _as(kind, found)
 
 
