@@ -17,13 +17,13 @@ def test_the_public_names_are_pinned() -> None:
         "ParquetMetadataAnalyzer", "PartialPublish", "PartitionMoveError", "PartitionPruner", "PathValidator",
         "PipelineError", "PreviousRunUnfinished", "PublishError", "PyArrowDatasetIO", "QueryError", "RecoveryReport",
         "ResumeError", "RunError", "RunResult", "S3Error", "S3Unreachable", "SchemaMismatchError", "SourceError",
-        "SparkDatasetIO", "SparkUnavailable", "StageError", "StateError", "StorageError", "TableCommit",
+        "SparkDatasetIO", "SparkUnavailable", "StageError", "StateError", "StorageError", "Table", "TableCommit",
         "TableExists", "TableNotFound", "TimeoutError", "TxnLogWriter", "ValidationError", "VersionConflict",
-        "WriteResult", "__version__", "compute_merge_stats",
-        "confirm_affected_files", "errors", "function", "list_dataset_files", "merge", "normalize_keys",
-        "parse_hive_partition_path", "plan_incremental_rewrite", "recover", "register", "run",
-        "validate_keys_and_schema", "validate_no_null_keys", "validate_partition_column_immutability",
-        "write_dataset",
+        "WatermarkMoved",
+        "WriteResult", "__version__", "compute_merge_stats", "confirm_affected_files", "create_table", "errors",
+        "function", "list_dataset_files", "merge", "normalize_keys", "open_table", "parse_hive_partition_path",
+        "plan_incremental_rewrite", "recover", "register", "run", "validate_keys_and_schema", "validate_no_null_keys",
+        "validate_partition_column_immutability", "write_dataset",
     ]  # fmt: skip
     assert all(getattr(lockgate, name) is not None for name in lockgate.__all__)
 

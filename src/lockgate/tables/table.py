@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from lockgate.errors import ArgumentError
 from lockgate.storage.local import LocalStorage
 from lockgate.tables.reading import files_table, read_arrow
-from lockgate.txlog.schema_json import arrow_schema
+from lockgate.txlog.schema_json import arrow_schema, columns_json, type_text
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -150,6 +150,28 @@ class Table:
     def files(self) -> pa.Table:
         """The data files: path, rows, size, partition_values, modification_time, stats."""
         return files_table(self.snapshot())
+
+    def summary(self) -> dict[str, Any]:
+        """What there is to know of the version that is read, without its rows."""
+        snapshot = self.snapshot()
+        record = self._log.table(self.name)
+        files = files_table(snapshot)
+        rows = files.column("rows")
+        return {
+            "table": self.name,
+            "version": snapshot.version,
+            "published": record.published_version if record.publish else None,
+            "location": self.location,
+            "files": files.num_rows,
+            "rows": sum(rows.to_pylist()) if not rows.null_count else None,
+            "bytes": sum(files.column("size").to_pylist()),
+            "partition_by": list(snapshot.metadata.partition_columns),
+            "properties": dict(snapshot.metadata.configuration),
+            "columns": [
+                {"name": field["name"], "type": type_text(field["type"]), "nullable": field.get("nullable", True)}
+                for field in columns_json(snapshot.metadata.schema_string).values()
+            ],
+        }
 
     def close(self) -> None:
         self._owned.close()
