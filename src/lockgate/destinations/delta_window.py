@@ -49,10 +49,10 @@ def replaced(target: DeltaTarget, window: Sequence[str]) -> Replaced:
     field = pc.field(column)
     inside = (field >= low) & (field <= high)
     whole = dataset_of(snapshot, schema)
-    touched = [f for f in whole.get_fragments(filter=inside) if f.count_rows(filter=inside, schema=whole.schema)]
+    touched = [f for f in whole.get_fragments(filter=inside) if _dataset([f], whole).count_rows(filter=inside)]
     if not touched:
         return Replaced()
-    rest = ds.FileSystemDataset(touched, whole.schema, whole.format, filesystem=whole.filesystem)
+    rest = _dataset(touched, whole)
     return Replaced(
         names=tuple(Path(f.path).relative_to(target.root).as_posix() for f in touched),
         rows=int(rest.count_rows(filter=inside)),
@@ -60,6 +60,10 @@ def replaced(target: DeltaTarget, window: Sequence[str]) -> Replaced:
         rest=rest,
         outside=~inside | field.is_null(),
     )
+
+
+def _dataset(fragments: Sequence[ds.Fragment], like: ds.FileSystemDataset) -> ds.FileSystemDataset:
+    return ds.FileSystemDataset(fragments, like.schema, like.format, filesystem=like.filesystem)
 
 
 def _bound(text: str, schema: pa.Schema, column: str) -> pa.Scalar:

@@ -13,7 +13,7 @@ from lockgate.identifiers import quoted
 from lockgate.language.diagnostics import Diagnostic, nearest
 from lockgate.language.statements import CreateTableStep
 from lockgate.running.incremental import Reading
-from lockgate.running.windows import END, FIRST, START, given_bound, window_of
+from lockgate.running.windows import END, FIRST, START, given_bound, literal, parameters, window_of
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -55,7 +55,7 @@ class Warehouse:
         given: Mapping[str, Any],
     ) -> Window:
         """What this run computes of an INCREMENTAL table. The type of its BY column says what the bounds are."""
-        rows = query({START: FIRST["date"], END: FIRST["date"]}) if before is None else before
+        rows = query(parameters(Window("", FIRST["date"], FIRST["date"]))) if before is None else before
         column, kind = _by(statement, rows)
         latest = _latest(before, column, kind) if before is not None else None
         bounds = {name: given[name] for name in (START, END) if name in given}
@@ -96,9 +96,7 @@ def require_inside(frame: DataFrame, window: Window, table: str) -> DataFrame:
 
 
 def _within(column: Column, window: Window) -> Column:
-    from pyspark.sql import functions as F
-
-    return column.between(F.lit(window.start), F.lit(window.end))
+    return column.between(literal(window.start), literal(window.end))
 
 
 def _by(statement: CreateTableStep, rows: DataFrame) -> tuple[str, str]:

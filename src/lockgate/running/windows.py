@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import UTC, date, datetime, time, timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lockgate.destinations.protocol import Window
 from lockgate.errors import RunError
 from lockgate.language.statements import CreateTableStep, Lookback
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column
 
 START, END = "start_date", "end_date"
 NO_WINDOW: Mapping[str, Any] = {}
@@ -21,9 +24,18 @@ FIRST: Mapping[str, date] = {
 _SPANS = {"MINUTE": "minutes", "HOUR": "hours", "DAY": "days", "WEEK": "weeks"}
 
 
-def parameters(window: Window) -> dict[str, Any]:
+def parameters(window: Window) -> dict[str, Column]:
     """What the window binds in the query of its table."""
-    return {START: window.start, END: window.end}
+    return {START: literal(window.start), END: literal(window.end)}
+
+
+def literal(value: date) -> Column:
+    """As Spark's own literal: on their way through Java, dates of early years are refused or change their calendar."""
+    from pyspark.sql import functions as F
+
+    if not isinstance(value, datetime):
+        return F.expr(f"DATE'{value.isoformat()}'")
+    return F.expr(f"{'TIMESTAMP' if value.tzinfo else 'TIMESTAMP_NTZ'}'{value.isoformat()}'")
 
 
 def window_of(
