@@ -25,7 +25,7 @@ from lockgate.tables.writable import TRIES
 from lockgate.targets.delta import DeltaTarget, commit_all
 from lockgate.targets.described import ChangeDetails
 from lockgate.txlog.actions import Add, from_json
-from lockgate.txlog.commits import TableCommit
+from lockgate.txlog.commits import Note, TableCommit
 from lockgate.txlog.schema_json import arrow_schema
 from lockgate.txlog.writer import TxnLogWriter
 
@@ -65,9 +65,12 @@ def publish_exports(prepared: Sequence[Prepared], around: Surroundings, address:
     exports = [DeltaExport.from_json(each.instructions["export"]) for each in prepared]
     outcomes: dict[int, Outcome] = {}
     with opened_log(address, around.storage) as txn_log:
-        for number, members in enumerate(_rounds(exports)):
+        rounds = _rounds(exports)
+        for number, members in enumerate(rounds):
             together = [prepared[i] for i in members]
-            done = _publish_round(together, _transaction(exports[members[0]].run, number), around.storage, txn_log)
+            notes = around.notes if number == len(rounds) - 1 else ()  # with the last rows that they stand for
+            txn_id = _transaction(exports[members[0]].run, number)
+            done = _publish_round(together, txn_id, around.storage, txn_log, notes)
             outcomes.update(zip(members, done, strict=True))
         for table in sorted({export.table for export in exports}):
             if txn_log.has_table(table):
@@ -102,7 +105,7 @@ def _transaction(run: str, number: int) -> str:
 
 
 def _publish_round(
-    members: Sequence[Prepared], txn_id: str, storage: LocalStorage, txn_log: TxnLogWriter
+    members: Sequence[Prepared], txn_id: str, storage: LocalStorage, txn_log: TxnLogWriter, notes: Sequence[Note]
 ) -> list[Outcome]:
     exports = [DeltaExport.from_json(each.instructions["export"]) for each in members]
     changes = [DeltaChange.from_json(each.instructions["change"]) for each in members]
@@ -110,12 +113,13 @@ def _publish_round(
         done = txn_log.find_transaction(txn_id)
         if done:  # by a process that died before it could say so, or whose reply was lost
             return [_recorded(txn_log, e, c, done) for e, c in zip(exports, changes, strict=True)]
+        _refuse_repeated(notes, txn_log)
         changes = [
             _current(each, export, change, txn_log, storage, tried)
             for each, export, change in zip(members, exports, changes, strict=True)
         ]
         try:
-            versions = _commit(exports, changes, txn_id, storage, txn_log)
+            versions = _commit(exports, changes, txn_id, storage, txn_log, notes)
         except VersionConflict as error:
             if tried == TRIES:
                 error.hint = f"the change was made ready {TRIES} times; resume when fewer write to the table"
@@ -128,6 +132,18 @@ def _publish_round(
             for export, change in zip(exports, changes, strict=True)
         ]
     raise AssertionError("unreachable")
+
+
+def _refuse_repeated(notes: Sequence[Note], txn_log: TxnLogWriter) -> None:
+    """Another run, maybe of another machine, has read the same rows of an incremental source and published them."""
+    for note in notes:
+        found = txn_log.notes(note.name).get("")
+        if found is not None and found[0] > note.base:
+            source = note.name.rpartition(" ")[2]
+            raise PublishError(
+                f"another run has published the rows of the source {source} meanwhile",
+                hint="run the pipeline again: it takes what is new since then",
+            )
 
 
 def _current(
@@ -163,6 +179,7 @@ def _commit(
     txn_id: str,
     storage: LocalStorage,
     txn_log: TxnLogWriter,
+    notes: Sequence[Note],
 ) -> dict[str, int]:
     with ExitStack() as stack:
         commits, placed = [], []
@@ -175,7 +192,7 @@ def _commit(
             files = {name: root / staged for name, staged in change.moves.items()}
             placed.append(stack.enter_context(_target(export, txn_log, storage, change).placing(files)))
             commits.append(_table_commit(export, change, txn_log, storage))
-        return commit_all(txn_log, commits, placed, txn_id=txn_id) if commits else {}
+        return commit_all(txn_log, commits, placed, txn_id=txn_id, notes=notes) if commits else {}
 
 
 def _changes_nothing(export: DeltaExport, change: DeltaChange) -> bool:

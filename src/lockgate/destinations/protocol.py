@@ -6,11 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from lockgate.config import Profile, load_project
 from lockgate.storage.local import LocalStorage
 from lockgate.storage.staging import StagingArea
+
+if TYPE_CHECKING:
+    from lockgate.txlog.commits import Note
 
 DEFAULT_MAX_ROWS_PER_FILE = 5_000_000
 
@@ -108,6 +111,7 @@ class Surroundings:
     storage: LocalStorage
     project: Path = Path()
     profile: Profile = field(default_factory=Profile)
+    notes: tuple[Note, ...] = ()  # what a log of transactions is to keep with the run's rows: its watermarks
 
     def of(self, profile: str) -> Surroundings:
         """The same with another profile, that of an earlier run."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import cast
 
 from lockgate.destinations import registry
@@ -18,10 +19,12 @@ from lockgate.errors import (
     StateError,
 )
 from lockgate.modes import KEYED_MODES
+from lockgate.running.log_watermarks import notes_of
 from lockgate.running.progress import Progress
 from lockgate.running.result import ExportResult
 from lockgate.running.state import ExportRecord, RunState
 from lockgate.storage.staging import StagingArea
+from lockgate.txlog.commits import Note
 
 
 def publish_exports(
@@ -36,6 +39,7 @@ def publish_exports(
             in_place="its other exports, if any, are as they were published",
             hint="run the pipeline again",
         )
+    around = replace(around, notes=_notes(run, state, records))
     for record in records:
         if record.status == "published":  # by a process that may have died before it removed the area
             _clear(record, around, progress)
@@ -66,6 +70,17 @@ def publish_exports(
             # Only now: as long as the record says "staged", the area tells whether the swap has happened.
             _clear(each, around, progress)
             progress.done(each.name, _counts(results[each.number]))
+
+
+def _notes(run: str, state: RunState, records: Sequence[ExportRecord]) -> tuple[Note, ...]:
+    """The watermarks that the run brings, for a log that keeps them with its rows."""
+    told = state.run(run)
+    tables = [
+        _needed(each).destination for each in records if each.prepared is not None and _needed(each).type == "DELTA"
+    ]
+    if told is None or not told.watermarks or not tables:
+        return ()
+    return notes_of(told.pipeline, told.profile, tables, told.watermarks)
 
 
 def _comes_last(record: ExportRecord) -> bool:

@@ -29,7 +29,7 @@ from lockgate.targets.delta_actions import (
 from lockgate.targets.delta_files import PlacedFiles
 from lockgate.targets.described import NOTHING_TO_SAY, ChangeDetails, Described, renamed
 from lockgate.txlog.actions import Action, Add, Metadata
-from lockgate.txlog.commits import Operation, TableCommit
+from lockgate.txlog.commits import Note, Operation, TableCommit
 from lockgate.txlog.paths import from_uri
 from lockgate.txlog.schema_json import arrow_schema, held_schema
 
@@ -191,11 +191,16 @@ class OpenDelta:
 
 
 def commit_all(
-    txn_log: TxnLogWriter, commits: Sequence[TableCommit], placed: Iterable[PlacedFiles], *, txn_id: str
+    txn_log: TxnLogWriter,
+    commits: Sequence[TableCommit],
+    placed: Iterable[PlacedFiles],
+    *,
+    txn_id: str,
+    notes: Sequence[Note] = (),
 ) -> dict[str, int]:
     """Commit changes of several tables, all at once. Where nobody knows whether that happened, their files stay."""
     try:
-        return txn_log.commit_many(commits, txn_id=txn_id)
+        return txn_log.commit_many(commits, txn_id=txn_id, notes=notes)
     except LockgateError as error:
         if isinstance(error, CommitStateUnknown):
             _keep_all(placed)
