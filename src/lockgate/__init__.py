@@ -78,6 +78,8 @@ if TYPE_CHECKING:
     from lockgate.running.data_source import register
     from lockgate.running.entry import run
     from lockgate.running.result import RunResult
+    from lockgate.tables.entry import create_table, open_table
+    from lockgate.tables.table import Table
     from lockgate.targets.folder import RecoveryReport, recover
     from lockgate.txlog.commits import TableCommit
     from lockgate.txlog.writer import TxnLogWriter
@@ -116,6 +118,9 @@ _HOME = {
     "RecoveryReport": "lockgate.targets.folder",
     "TableCommit": "lockgate.txlog.commits",
     "TxnLogWriter": "lockgate.txlog.writer",
+    "Table": "lockgate.tables.table",
+    "create_table": "lockgate.tables.entry",
+    "open_table": "lockgate.tables.entry",
 }
 
 __all__ = [
@@ -170,6 +175,7 @@ __all__ = [
     "StageError",
     "StateError",
     "StorageError",
+    "Table",
     "TableCommit",
     "TableExists",
     "TableNotFound",
@@ -182,11 +188,13 @@ __all__ = [
     "__version__",
     "compute_merge_stats",
     "confirm_affected_files",
+    "create_table",
     "errors",
     "function",
     "list_dataset_files",
     "merge",
     "normalize_keys",
+    "open_table",
     "parse_hive_partition_path",
     "plan_incremental_rewrite",
     "recover",

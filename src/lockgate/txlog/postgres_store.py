@@ -188,6 +188,8 @@ class PostgresTransaction:
                 self._run(INSERT_PROTOCOLS, changes.protocols)
                 self._run(INSERT_TXNS, changes.txns)
                 self._run(INSERT_DOMAINS, changes.domains)
+                for note in changes.notes:
+                    run.execute(_spelled(statements.SET_NOTE), note)
                 for row in changes.tables.values():
                     run.execute(_spelled(statements.UPDATE_TABLE), row.as_update())
                 run.execute("COMMIT")

@@ -122,6 +122,12 @@ class TxnLog:
         ):
             yield VersionChanges(version[0], version[1], version[2], [from_json(line) for line in lines])
 
+    def notes(self, prefix: str) -> dict[str, tuple[int, str]]:
+        """The notes whose names begin so: the version and text of each, by the rest of its name."""
+        # The last character of Unicode ends what begins with the prefix, in the order of code points and of bytes.
+        found = self.store.rows(statements.NOTES, prefix, prefix + "\U0010ffff")
+        return {name.removeprefix(prefix): (version, note) for name, version, note in found if name.startswith(prefix)}
+
     def find_transaction(self, txn_id: str) -> dict[str, int]:
         """Which versions of which tables a transaction became; empty where it did not go through."""
         names = {row[0]: row[1] for row in self.store.rows(statements.TABLES)}

@@ -218,6 +218,7 @@ class SqliteTransaction:
                 (statements.INSERT_PROTOCOL, changes.protocols),
                 (statements.INSERT_TXN, changes.txns),
                 (statements.INSERT_DOMAIN, changes.domains),
+                (statements.SET_NOTE, changes.notes),
             ):
                 if rows:
                     run.executemany(statement, rows)

@@ -55,6 +55,7 @@ class Changes:
     protocols: list[Row] = field(default_factory=list)  # table_id, version, line
     txns: list[Row] = field(default_factory=list)  # table_id, app_hash, version, line
     domains: list[Row] = field(default_factory=list)  # table_id, domain_hash, version, line
+    notes: list[Row] = field(default_factory=list)  # name, version, txn_id, note
 
     @property
     def has_adds(self) -> bool:
