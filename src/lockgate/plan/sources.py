@@ -58,12 +58,12 @@ def _problems(source: SourceStep, connections: Mapping[str, Connection]) -> Iter
         yield _unknown_type(source, type_name)
         return
     if type_name == "S3":
-        kind = format_of_source(source.params)
-        if kind is None:
+        form = format_of_source(source.params)
+        if form is None:
             message = "TYPE S3 needs the parameter 'format': csv, json or parquet"
             yield Diagnostic(source.param_places.get("format", source.params_place), "missing-parameter", message)
             return
-        parameters = {**SOURCE_TYPES[kind], **parameters}
+        parameters = {**SOURCE_TYPES[form], **parameters}
     yield from _s3_problems(source, type_name, connections)
     found = list(_parameter_problems(source, type_name, parameters))
     yield from found
