@@ -100,7 +100,7 @@ class DuckDBEngine:
             if reason:
                 log.info("keys are looked up by Arrow: %s", reason)
             return self._arrow.find(files, source, strategy, compare=compare)
-        if self._own is not None:
+        if self._own is not None and strategy.actions.matched == "replace":
             self._own.begin()  # there will be files to write
         with self._failures_explained(source, files):
             answer = self._answer(files, source, [k for k in kinds if k is not None], strategy.actions, by_merge)
