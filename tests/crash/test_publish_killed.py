@@ -115,7 +115,7 @@ def test_killed_at_every_step_then_resumed(place: Path, fault: str) -> None:
     assert swept > 10
 
 
-@pytest.mark.parametrize("fault", ["kill before", "kill after"])
+@pytest.mark.parametrize("fault", ["kill before", pytest.param("kill after", marks=pytest.mark.slow)])
 def test_killed_at_every_step_then_run_again(place: Path, fault: str) -> None:
     """The next run of the pipeline settles the dead one first: APPEND repeats nothing and loses nothing."""
     total = len(steps_of_a_run(place))
