@@ -46,7 +46,13 @@ FIRST: dict[str, Any] = {
     "struct": {"a": 7, "b": {"c": "x", "d": Decimal("1.20")}}, "array": [1, None, 3], "map": [("k", 1.0), ("l", None)],
     "deep": [{"k": ["x", None]}, None],
 }  # fmt: skip
-SECOND = {**FIRST, "id": 2, "double": math.nan, "string": "", "timestamp": datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC)}
+SECOND = {
+    **FIRST,
+    "id": 2,
+    "double": math.nan,
+    "string": "",
+    "timestamp": datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC),
+}
 EMPTY = dict.fromkeys(ALL.names, None) | {"id": 3}
 
 
@@ -65,16 +71,17 @@ def test_all_types_at_every_version(project: Path) -> None:
         table.merge(
             pa.Table.from_pylist([SECOND, {**EMPTY, "string": "now"}], ALL), strategy="upsert", key_columns="id"
         )
-        table.merge(
-            pa.Table.from_pylist([SECOND], ALL), strategy="full_merge", key_columns="id", engine="duckdb"
-        )
+        table.merge(pa.Table.from_pylist([SECOND], ALL), strategy="full_merge", key_columns="id", engine="duckdb")
         table.overwrite(pa.Table.from_pylist([FIRST], ALL))
         assert table.version == 4
         equal_everywhere(table)
 
 
 VALUES: dict[str, tuple[pa.DataType, list[Any]]] = {
-    "text": (pa.string(), ["a b", "x/y", "50%", "%2F", "ünï", "a=b", "007", "NULL", "it's", "a:b", "#?&", "\U0001f600"]),
+    "text": (
+        pa.string(),
+        ["a b", "x/y", "50%", "%2F", "ünï", "a=b", "007", "NULL", "it's", "a:b", "#?&", "\U0001f600"],
+    ),
     "date": (pa.date32(), [date(2026, 1, 1), date(1, 1, 1), date(9999, 12, 31)]),
     "instant": (INSTANT, [datetime(2026, 1, 1, 10, tzinfo=UTC), datetime(2026, 1, 1, 10, 0, 0, 1, UTC)]),
     "wall": (WALL, [datetime(2026, 1, 1, 10), datetime(2026, 1, 1, 10, 0, 0, 1)]),

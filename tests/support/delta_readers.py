@@ -43,4 +43,3 @@ def by_duckdb(location: str, versions: list[int]) -> list[list[str]]:
 def spelled(rows: pa.Table) -> list[str]:
     """Rows without an order; NaN equals NaN."""
     return sorted(repr(sorted(row.items())) for row in rows.to_pylist())
-
