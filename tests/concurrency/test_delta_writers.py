@@ -8,6 +8,7 @@ from pathlib import Path
 
 import deltalake
 import pyarrow as pa
+import pytest
 
 import lockgate
 
@@ -54,13 +55,14 @@ def test_merging_and_appending_processes_lose_nothing(project: Path) -> None:
         assert table.version == 2 * writers * rounds
         last = {row["x"] for row in rows if 0 <= row["id"] < 3}
         assert len(last) == 1, "the shared rows are all of one merge, the last"
-        live = {f for f in table.files().column("path").to_pylist()}
+        live = table.files().column("path").to_pylist()
         read = deltalake.DeltaTable(table.location)
         assert read.version() == table.version
         assert {Path(f).name for f in read.file_uris()} == {Path(f).name for f in live}
 
 
-def test_two_that_change_one_file_are_planned_again(project: Path, monkeypatch) -> None:
+@pytest.mark.usefixtures("project")
+def test_two_that_change_one_file_are_planned_again(monkeypatch: pytest.MonkeyPatch) -> None:
     from lockgate.tables import merging
 
     with lockgate.create_table("t", pa.schema({"id": pa.int64(), "x": pa.string()})) as table:
@@ -82,7 +84,8 @@ def test_two_that_change_one_file_are_planned_again(project: Path, monkeypatch) 
         assert left == ever, "what a try that clashed had written is gone"
 
 
-def test_a_clash_that_never_ends_says_who(project: Path, monkeypatch) -> None:
+@pytest.mark.usefixtures("project")
+def test_a_clash_that_never_ends_says_who(monkeypatch: pytest.MonkeyPatch) -> None:
     from lockgate.tables import merging
 
     with lockgate.create_table("t", pa.schema({"id": pa.int64(), "x": pa.string()})) as table:
@@ -97,8 +100,6 @@ def test_a_clash_that_never_ends_says_who(project: Path, monkeypatch) -> None:
             return real(*given, **named)
 
         monkeypatch.setattr(merging, "merge_rows", between)
-        import pytest
-
         with pytest.raises(lockgate.VersionConflict, match="WRITE") as caught:
             table.merge([{"id": 1, "x": "ours"}], strategy="update", key_columns="id", tries=3)
         assert "3 times" in (caught.value.hint or "")

@@ -152,7 +152,7 @@ def test_a_lost_reply_is_settled_by_the_transaction(place: Path, monkeypatch: py
 def test_a_commit_that_was_not_made_leaves_no_file(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = place / "p"
     old_data(folder)
-    before = {p for p in (folder / "warehouse").rglob("*")}
+    before = set((folder / "warehouse").rglob("*"))
 
     def down(*_: Any, **__: Any) -> Any:
         raise lockgate.DatabaseError("the log is down", in_place="nothing was committed")
@@ -161,5 +161,5 @@ def test_a_commit_that_was_not_made_leaves_no_file(place: Path, monkeypatch: pyt
     with pytest.raises(lockgate.PublishError) as caught:
         execute(folder, LocalStorage())
     assert caught.value.exit_code == 1
-    assert {p for p in (folder / "warehouse").rglob("*")} == before
+    assert set((folder / "warehouse").rglob("*")) == before
     assert content(folder) == BEFORE

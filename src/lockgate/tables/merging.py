@@ -12,12 +12,12 @@ from lockgate.datasets.sources import source_and_engine
 from lockgate.errors import ArgumentError
 from lockgate.merging.driver import merge_rows
 from lockgate.merging.result import MergeResult
-from lockgate.tables.writable import TRIES, Writable
+from lockgate.tables.writable import TRIES, Changeable
 from lockgate.targets.delta import DeltaTarget
 
 
 def merge_table(
-    table: Writable,
+    table: Changeable,
     source: Any,
     *,
     strategy: str,
@@ -34,6 +34,7 @@ def merge_table(
     use_merge: bool | None = None,
     connection: Any = None,
     spark: Any = None,
+    partition_by: str | Sequence[str] | None = None,
     tries: int = TRIES,
 ) -> MergeResult:
     """All of it in one version, or nothing. A merge that clashes with others is planned up to `tries` times."""
@@ -42,6 +43,7 @@ def merge_table(
     request = merge_request(
         strategy=strategy,
         key_columns=key_columns,
+        partition_by=partition_by,
         schema=schema,
         order_by=order_by,
         skip_unchanged=skip_unchanged,
