@@ -7,12 +7,12 @@ import threading
 
 import pyarrow as pa
 import pytest
-from support.txlogs import METADATA, PROTOCOL, TABLE, Place, add, adds, paths, remove
 
 import lockgate
 from lockgate.txlog.actions import CommitInfo, Txn
 from lockgate.txlog.commits import Operation, TableCommit
 from lockgate.txlog.writer import TxnLogWriter
+from support.txlogs import METADATA, PROTOCOL, TABLE, Place, add, adds, paths, remove
 
 
 def test_versions_begin_at_0_and_grow_by_1(somewhere: Place) -> None:
@@ -57,14 +57,14 @@ def test_every_version_is_read_as_it_was(log: TxnLogWriter) -> None:
 
 def test_a_live_file_is_added_once_and_only_a_live_file_is_removed(log: TxnLogWriter) -> None:
     log.commit(TABLE, None, adds(["a", "b"]))
-    with pytest.raises(lockgate.ValidationError, match="'a' is in sales.orders already"):
+    with pytest.raises(lockgate.ValidationError, match=r"'a' is in sales\.orders already"):
         log.commit(TABLE, None, [add("z"), add("a")])
-    with pytest.raises(lockgate.ValidationError, match="'a' is in sales.orders already"):
+    with pytest.raises(lockgate.ValidationError, match=r"'a' is in sales\.orders already"):
         log.commit(TABLE, None, [*adds(f"n{n}" for n in range(50)), add("a")])  # by COPY
     with pytest.raises(lockgate.ValidationError, match="'nowhere' is to be removed"):
         log.commit(TABLE, None, [remove("nowhere")])
     log.commit(TABLE, None, [remove("a")])
-    with pytest.raises(lockgate.VersionConflict, match="removed from sales.orders by version 2"):
+    with pytest.raises(lockgate.VersionConflict, match=r"removed from sales\.orders by version 2"):
         log.commit(TABLE, None, [remove("a")])
     assert log.current_version(TABLE) == 2
     assert paths(log) == ["b"]
@@ -108,7 +108,7 @@ def test_timestamps_grow_whatever_the_clock_does(log: TxnLogWriter) -> None:
     for n in range(5):
         log.commit(TABLE, None, [add(str(n))])
     times = [record.timestamp for record in reversed(log.history(TABLE))]
-    assert all(later > earlier for earlier, later in zip(times, times[1:], strict=False))
+    assert times == sorted(set(times))
     assert [log.version_at(TABLE, time) for time in times] == [0, 1, 2, 3, 4, 5]
     with pytest.raises(lockgate.TableNotFound, match="no version as old"):
         log.snapshot(TABLE, timestamp=times[0] - 1)
@@ -139,7 +139,9 @@ def test_files_may_be_given_as_arrow(log: TxnLogWriter) -> None:
 
 
 def test_history_tells_what_a_commit_says_of_itself(log: TxnLogWriter) -> None:
-    log.commit(TABLE, None, [add("a"), CommitInfo({"userName": "me"})], operation=Operation("MERGE", {"k": [1]}, {"n": 3}))
+    log.commit(
+        TABLE, None, [add("a"), CommitInfo({"userName": "me"})], operation=Operation("MERGE", {"k": [1]}, {"n": 3})
+    )
     record = log.history(TABLE, limit=1)[0]
     assert (record.operation, record.operation_parameters, record.metrics) == ("MERGE", {"k": "[1]"}, {"n": "3"})
     info = next(log.changes(TABLE, 1)).actions[0]
@@ -184,6 +186,14 @@ def test_one_bad_commit_of_a_group_does_not_spoil_the_others(log: TxnLogWriter) 
     assert log.current_version(TABLE) == 3
 
 
+def test_refusals_do_not_wear_a_connection_out(log: TxnLogWriter) -> None:
+    log.commit(TABLE, None, [add("there")])
+    for n in range(12):
+        with pytest.raises(lockgate.ValidationError):
+            log.commit(TABLE, None, [add("there")])
+        assert log.commit(TABLE, None, [add(f"n{n}")]) == n + 2
+
+
 def test_long_paths_and_odd_texts_are_kept(log: TxnLogWriter) -> None:
     odd = ["x" * 32_000, "ü%20a", "it's", 'q"q', "a;b", "日本"]
     tags = {"k": "v\n\\\"'"}
@@ -196,7 +206,11 @@ def test_long_paths_and_odd_texts_are_kept(log: TxnLogWriter) -> None:
 
 
 def test_a_table_that_is_not_there(log: TxnLogWriter) -> None:
-    for use in (lambda: log.commit("no.such", None, [add("a")]), lambda: log.snapshot("no.such"), lambda: log.table("x")):
+    for use in (
+        lambda: log.commit("no.such", None, [add("a")]),
+        lambda: log.snapshot("no.such"),
+        lambda: log.table("x"),
+    ):
         with pytest.raises(lockgate.TableNotFound, match="no table"):
             use()
     with pytest.raises(lockgate.TableNotFound, match="its newest is 0"):
