@@ -12,10 +12,12 @@ _REMOVE, _ADD = 0, 1
 
 
 def with_removed_version(adds: pa.Table, removes: pa.Table, where: str) -> pa.Table:
-    """The adds with a column `removed_version`: the version that removed the file or added it anew, else LIVE.
+    """The adds with two more columns. `removed_version` is that which removed the file or added it anew, else LIVE;
+    `ordinal` is the file's place among those of its version.
 
     A file is told by its path and its deletion vector. One path is live once at most.
     """
+    adds = adds.append_column("ordinal", _ordinals(adds.column("version")))
     if not adds.num_rows:
         return adds.append_column("removed_version", pa.array([], pa.int64()))
     events = _events(adds, removes)
@@ -30,6 +32,13 @@ def with_removed_version(adds: pa.Table, removes: pa.Table, where: str) -> pa.Ta
     result = adds.append_column("removed_version", ends.take(back))
     _refuse_overlaps(events.filter(is_add), ends, adds, where)
     return result
+
+
+def _ordinals(versions: pa.ChunkedArray) -> pa.Array:
+    """0, 1, 2, … within each version; equal versions stand together."""
+    counts = versions.value_counts() if len(versions) else None
+    lengths = counts.field("counts").to_pylist() if counts is not None else []
+    return pa.array([n for length in lengths for n in range(length)], pa.int64())
 
 
 def _events(adds: pa.Table, removes: pa.Table) -> pa.Table:

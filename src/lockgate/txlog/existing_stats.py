@@ -40,12 +40,13 @@ def _json(array: pa.Array) -> pa.Array:
 
 
 def _object(array: pa.StructArray) -> pa.Array:
-    members = [_wrapped(json_text(field.name) + ":", _json(array.field(i)), "") for i, field in enumerate(array.type)]
-    joined = (
-        pc.binary_join_element_wise(*members, ",", null_handling="skip")
-        if members
-        else pa.repeat(pa.scalar("", pa.string()), len(array))
-    )
+    members = [
+        pc.fill_null(_wrapped(f",{json_text(field.name)}:", _json(array.field(i)), ""), "")
+        for i, field in enumerate(array.type)
+    ]
+    # Joining with null_handling="skip" loses the rows in which all is skipped.
+    empty = pa.repeat(pa.scalar("", pa.string()), len(array))
+    joined = pc.utf8_slice_codeunits(pc.binary_join_element_wise(empty, *members, ""), start=1)
     return pc.if_else(array.is_valid(), _wrapped("{", joined, "}"), pa.scalar(None, pa.string()))
 
 
