@@ -189,7 +189,7 @@ def test_a_sidecar_elsewhere_is_refused(path: str, tmp_path: Path) -> None:
     manifest = write_v2_checkpoint(tmp_path, 10, STATE, form="json", sidecars=1)
     sidecar = {"sidecar": {"path": path, "sizeInBytes": 1, "modificationTime": 1}}
     manifest.write_text(manifest.read_text() + json.dumps(sidecar) + "\n")
-    with pytest.raises(DamagedLog, match="sidecar|_sidecars"):
+    with pytest.raises(DamagedLog, match=r"sidecar|_sidecars"):
         read(tmp_path)
 
 
