@@ -12,14 +12,18 @@ from lockgate import errors
 from lockgate.errors import (
     ArgumentError,
     CheckFailed,
+    CommitStateUnknown,
     ConfigError,
+    DatabaseError,
     DatasetBusy,
     DatasetMergeError,
     DuplicateKeyError,
+    ForeignCommit,
     FunctionError,
     JavaNotFound,
     JournalError,
     LockgateError,
+    LogError,
     MergeError,
     NullKeyError,
     PartialPublish,
@@ -36,6 +40,11 @@ from lockgate.errors import (
     StageError,
     StateError,
     StorageError,
+    TableExists,
+    TableNotFound,
+    TimeoutError,
+    ValidationError,
+    VersionConflict,
 )
 from lockgate.functions import function
 
@@ -64,6 +73,8 @@ if TYPE_CHECKING:
     from lockgate.running.entry import run
     from lockgate.running.result import RunResult
     from lockgate.targets.folder import RecoveryReport, recover
+    from lockgate.txlog.commits import TableCommit
+    from lockgate.txlog.writer import TxnLogWriter
 
 _HOME = {
     "merge": "lockgate.datasets.entry",
@@ -97,23 +108,29 @@ _HOME = {
     "RunResult": "lockgate.running.result",
     "recover": "lockgate.targets.folder",
     "RecoveryReport": "lockgate.targets.folder",
+    "TableCommit": "lockgate.txlog.commits",
+    "TxnLogWriter": "lockgate.txlog.writer",
 }
 
 __all__ = [
     "ArgumentError",
     "CheckFailed",
+    "CommitStateUnknown",
     "ConfigError",
     "ConservativeMembershipChecker",
+    "DatabaseError",
     "DatasetBusy",
     "DatasetMergeError",
     "DuckDBDatasetIO",
     "DuplicateKeyError",
+    "ForeignCommit",
     "FunctionError",
     "IncrementalFileManager",
     "IncrementalRewritePlan",
     "JavaNotFound",
     "JournalError",
     "LockgateError",
+    "LogError",
     "MergeError",
     "MergeFileMetadata",
     "MergeResult",
@@ -142,6 +159,13 @@ __all__ = [
     "StageError",
     "StateError",
     "StorageError",
+    "TableCommit",
+    "TableExists",
+    "TableNotFound",
+    "TimeoutError",
+    "TxnLogWriter",
+    "ValidationError",
+    "VersionConflict",
     "WriteResult",
     "__version__",
     "compute_merge_stats",
