@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
 
 from lockgate.txlog import statements
 from lockgate.txlog.log_files import LogFiles
@@ -31,4 +30,6 @@ def write_checkpoint(store: Store, files: LogFiles, table_id: int, version: int)
     name = f"{version:020}.checkpoint.parquet"
     files.put_if_absent(name, data)
     files.sync()
-    files.replace("_last_checkpoint", json.dumps({"version": version, "size": actions, "sizeInBytes": len(data)}).encode())
+    files.replace(
+        "_last_checkpoint", json.dumps({"version": version, "size": actions, "sizeInBytes": len(data)}).encode()
+    )

@@ -190,9 +190,7 @@ def _check_removes(transaction: Transaction, row: TableRow, part: Prepared) -> N
         raise ValidationError(f"the file {each.path!r} is to be removed and is not in {row.name}", in_place=_NOTHING)
 
 
-def _write(
-    row: TableRow, part: Prepared, txn_id: str, now: int, changes: Changes, seen: set[tuple[int, int]]
-) -> int:
+def _write(row: TableRow, part: Prepared, txn_id: str, now: int, changes: Changes, seen: set[tuple[int, int]]) -> int:
     version = row.current_version + 1
     timestamp = max(now, row.last_timestamp + 1)
     table = row.id

@@ -28,9 +28,7 @@ _AT_ONCE = 64  # versions between two syncs of the folder
 class Publisher:
     """Publishes the tables of one log; in the background, where that is asked for."""
 
-    def __init__(
-        self, store: Store, *, background: bool, files_at: Callable[[str], LogFiles] = log_files_at
-    ) -> None:
+    def __init__(self, store: Store, *, background: bool, files_at: Callable[[str], LogFiles] = log_files_at) -> None:
         self._store = store
         self._background = background
         self._files_at = files_at

@@ -153,7 +153,9 @@ class TxnLog:
 
     def _no_such_version(self, row: TableRow, version: int) -> TableNotFound:
         if row.current_version < 0:
-            return TableNotFound(f"{row.name} has no version yet", in_place="nothing was read", hint="commit to it first")
+            return TableNotFound(
+                f"{row.name} has no version yet", in_place="nothing was read", hint="commit to it first"
+            )
         return TableNotFound(
             f"{row.name} has no version {version}; its newest is {row.current_version}",
             in_place="nothing was read",

@@ -29,9 +29,7 @@ _NOTHING = "nothing was committed"
 class SqliteStore:
     """One connection writes; a reader has one of its own. WAL, so that readers never wait."""
 
-    def __init__(
-        self, path: Path, *, timeout: float, pool_size: int, clock: Callable[[], float] = time.time
-    ) -> None:
+    def __init__(self, path: Path, *, timeout: float, pool_size: int, clock: Callable[[], float] = time.time) -> None:
         self.path = path
         self.address = f"sqlite:///{path}"
         self._timeout = timeout

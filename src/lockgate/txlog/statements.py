@@ -24,7 +24,9 @@ PUBLISHED = "UPDATE dl_tables SET published_version = ? WHERE table_id = ? AND p
 INSERT_VERSION = (
     "INSERT INTO dl_table_versions (table_id, version, timestamp, txn_id, blind_append, head) VALUES (?, ?, ?, ?, ?, ?)"
 )
-VERSION = "SELECT version, timestamp, txn_id, blind_append, head FROM dl_table_versions WHERE table_id = ? AND version = ?"
+VERSION = (
+    "SELECT version, timestamp, txn_id, blind_append, head FROM dl_table_versions WHERE table_id = ? AND version = ?"
+)
 VERSIONS = (
     "SELECT version, timestamp, txn_id, blind_append, head FROM dl_table_versions"
     " WHERE table_id = ? AND version BETWEEN ? AND ? ORDER BY version"
