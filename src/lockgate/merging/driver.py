@@ -86,6 +86,7 @@ def stage_merge(
     schema = shape.schema if shape.is_new else shape.held(agree(source.schema, shape.schema, mode=request.schema))
     rows = source.fitted(schema, request.key_columns, shape.partition_columns)
     candidates = shape.candidates(rows.key_bounds())
+    shape = shape.knowing(candidates)
     found = engine.find(candidates, rows, request.strategy, compare=request.skip_unchanged)
     decision = decide(
         request.strategy,

@@ -65,6 +65,13 @@ class Shape:
                 found.append(replace(file, row_groups=groups))
         return found
 
+    def knowing(self, candidates: Sequence[DataFile]) -> Shape:
+        """The same, with what was found out about files that only a log had described."""
+        if self.schema_in_files:
+            return self
+        known = {file.name: replace(file, row_groups=None) for file in candidates}
+        return replace(self, files=[known.get(file.name, file) for file in self.files])
+
     def _looked_into(self, files: Sequence[DataFile]) -> list[DataFile]:
         unread = [file.path for file in files if file.schema is None]
         if not unread:
