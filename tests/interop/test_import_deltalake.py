@@ -119,7 +119,7 @@ def test_all_types(project: Project, tmp_path: Path) -> None:
 
 def test_constraints_properties_and_application_transactions(project: Project, tmp_path: Path) -> None:
     folder = tmp_path / "t"
-    write(folder, pa.table({"id": [1]}), configuration={"delta.appendOnly": "false", "mine": "x"}, name="n")
+    write(folder, pa.table({"id": [1]}), configuration={"delta.logRetentionDuration": "interval 9 days"})
     table = deltalake.DeltaTable(str(folder))
     table.alter.add_constraint({"positive": "id > 0"})
     done = deltalake.CommitProperties(app_transactions=[deltalake.Transaction("loader", 7)])
@@ -129,7 +129,7 @@ def test_constraints_properties_and_application_transactions(project: Project, t
     assert imported.applications == 1
     with open_table("t", log=log_of(project)) as ours:
         snapshot = ours.snapshot()
-        assert snapshot.metadata.configuration["mine"] == "x"
+        assert snapshot.metadata.configuration["delta.logRetentionDuration"] == "interval 9 days"
         assert snapshot.metadata.configuration["delta.constraints.positive"] == "id > 0"
         assert snapshot.transactions["loader"].version == 7
         assert [each.operation for each in ours.history()] == ["WRITE", "ADD CONSTRAINT", "WRITE"]

@@ -38,9 +38,10 @@ def import_table(
     for _ in range(_TRIES):
         import_id = f"import-{ids()}"
         with txn_log.store.transaction() as transaction:
+            transaction.lock([name], [])
             table_id = _entered(transaction, txn_log, name, location, int(clock() * 1000))
-            for changes in history_of(table, table_id, import_id):
-                transaction.write(changes)
+            for each in history_of(table, table_id, import_id):
+                transaction.load(each.table, each.columns, each.rows)
             row = final_row(table, table_id, name, location)
             transaction.write(Changes(tables={table_id: row}))
             transaction.rows(statements.PUBLISHED, row.published_version, table_id, row.published_version)

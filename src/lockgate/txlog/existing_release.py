@@ -57,7 +57,7 @@ def release_table(txn_log: TxnLogWriter, name: str) -> TableRecord:
 
 def _forget(transaction: Transaction, row: TableRow) -> None:
     for statement in _FORGET:
-        transaction.rows(statement, row.id)
+        transaction.run(statement, row.id)
     try:
         transaction.commit()
     except CommitUncertain as error:

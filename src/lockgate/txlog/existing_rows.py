@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -13,7 +14,7 @@ from lockgate.txlog.actions import Protocol, json_text, to_json
 from lockgate.txlog.existing_commits import ExistingCommit
 from lockgate.txlog.existing_table import ExistingTable
 from lockgate.txlog.files import path_hash
-from lockgate.txlog.store import Changes, Row, TableRow
+from lockgate.txlog.store import ADD_COLUMNS, Row, TableRow
 
 _BATCH = 20_000
 _EXTRA = (
@@ -23,24 +24,53 @@ _EXTRA = (
 )
 _NO_INFO = '{"commitInfo":{}}'
 _INFO = '{"commitInfo"'
+_VERSIONS = ("table_id", "version", "timestamp", "txn_id", "blind_append", "head")
+_REMOVES = ("table_id", "version", "ordinal", "deletion_timestamp", "path", "line")
+_LINES = ("table_id", "version", "line")
 
 
-def history_of(table: ExistingTable, table_id: int, import_id: str) -> Iterator[Changes]:
-    """What one transaction writes, in this order: versions with all but their files, then files.
+@dataclass(frozen=True, slots=True)
+class Load:
+    """Rows for one of the log's tables. They are made as they are taken."""
 
-    `import_id` makes the versions' transaction ids, which others may not have.
-    """
-    for commits in _batches(table.commits):
-        changes = Changes()
-        for commit in commits:
-            _put(commit, table_id, import_id, changes)
-        yield changes
-    for adds in table.adds.to_batches(max_chunksize=_BATCH):
-        yield Changes(adds=_add_rows(adds, table_id))
-    times = {commit.version: commit.timestamp for commit in table.commits}
-    ordinals = _Ordinals()
-    for removes in table.removes.to_batches(max_chunksize=_BATCH):
-        yield Changes(removes=_remove_rows(removes, table_id, times, ordinals))
+    table: str
+    columns: tuple[str, ...]
+    rows: Iterable[Row]
+
+
+def history_of(table: ExistingTable, table_id: int, import_id: str) -> Iterator[Load]:
+    """What one transaction writes. `import_id` makes the versions' transaction ids, which others may not have."""
+    commits = table.commits
+    yield Load("dl_table_versions", _VERSIONS, (_version_row(each, table_id, import_id) for each in commits))
+    yield Load(
+        "dl_metadata_updates",
+        _LINES,
+        ((table_id, each.version, to_json(each.metadata)) for each in commits if each.metadata is not None),
+    )
+    yield Load(
+        "dl_protocol_updates",
+        _LINES,
+        ((table_id, each.version, to_json(_plain(each.protocol))) for each in commits if each.protocol is not None),
+    )
+    yield Load(
+        "dl_txn_actions",
+        ("table_id", "app_hash", "version", "line"),
+        ((table_id, path_hash(txn.app_id), c.version, to_json(txn)) for c in commits for txn in c.transactions),
+    )
+    yield Load(
+        "dl_domain_metadata",
+        ("table_id", "domain_hash", "version", "line"),
+        ((table_id, path_hash(each.domain), c.version, to_json(each)) for c in commits for each in c.domains),
+    )
+    adds = table.adds.to_batches(max_chunksize=_BATCH)
+    yield Load("dl_add_files", ADD_COLUMNS, (row for batch in adds for row in _add_rows(batch, table_id)))
+    times = {commit.version: commit.timestamp for commit in commits}
+    removes, ordinals = table.removes.to_batches(max_chunksize=_BATCH), _Ordinals()
+    yield Load(
+        "dl_remove_files",
+        _REMOVES,
+        (row for batch in removes for row in _remove_rows(batch, table_id, times, ordinals)),
+    )
 
 
 def final_row(table: ExistingTable, table_id: int, name: str, location: str) -> TableRow:
@@ -59,18 +89,10 @@ def final_row(table: ExistingTable, table_id: int, name: str, location: str) -> 
     )
 
 
-def _put(commit: ExistingCommit, table_id: int, import_id: str, changes: Changes) -> None:
+def _version_row(commit: ExistingCommit, table_id: int, import_id: str) -> Row:
     blind = commit.info.get("isBlindAppend") is True
-    version = commit.version
-    changes.versions.append(
-        (table_id, version, commit.timestamp, f"{import_id}-{version}", blind, "\n".join(_head(commit.lines)))
-    )
-    if commit.metadata is not None:
-        changes.metadata.append((table_id, version, to_json(commit.metadata)))
-    if commit.protocol is not None:
-        changes.protocols.append((table_id, version, to_json(_plain(commit.protocol))))
-    changes.txns += [(table_id, path_hash(each.app_id), version, to_json(each)) for each in commit.transactions]
-    changes.domains += [(table_id, path_hash(each.domain), version, to_json(each)) for each in commit.domains]
+    head = "\n".join(_head(commit.lines))
+    return table_id, commit.version, commit.timestamp, f"{import_id}-{commit.version}", blind, head
 
 
 def _plain(protocol: Protocol) -> Protocol:
@@ -89,28 +111,26 @@ def _head(lines: Sequence[str]) -> list[str]:
     return [*(info or [_NO_INFO]), *(line for line in lines if not line.startswith(_INFO))]
 
 
-def _add_rows(adds: pa.RecordBatch, table_id: int) -> list[Row]:
+def _add_rows(adds: pa.RecordBatch, table_id: int) -> Iterator[Row]:
     columns = {name: adds.column(name).to_pylist() for name in adds.schema.names}
     extras = _extras(columns, adds)
     paths, vectors = columns["path"], columns["deletion_vector_id"]
-    return list(
-        zip(
-            itertools.repeat(table_id, adds.num_rows),
-            columns["version"],
-            columns["removed_version"],
-            columns["ordinal"],
-            map(path_hash, paths, vectors),
-            columns["size"],
-            columns["modification_time"],
-            columns["data_change"],
-            paths,
-            columns["partition_values"],
-            columns["stats"],
-            columns["tags"],
-            columns["deletion_vector"],
-            extras,
-            strict=True,
-        )
+    return zip(
+        itertools.repeat(table_id, adds.num_rows),
+        columns["version"],
+        columns["removed_version"],
+        columns["ordinal"],
+        map(path_hash, paths, vectors),
+        columns["size"],
+        columns["modification_time"],
+        columns["data_change"],
+        paths,
+        columns["partition_values"],
+        columns["stats"],
+        columns["tags"],
+        columns["deletion_vector"],
+        extras,
+        strict=True,
     )
 
 
@@ -150,8 +170,3 @@ def _remove_rows(removes: pa.RecordBatch, table_id: int, times: dict[int, int], 
         )
         for version, time, path, line in rows
     ]
-
-
-def _batches(commits: Sequence[ExistingCommit]) -> Iterator[Sequence[ExistingCommit]]:
-    for start in range(0, len(commits), _BATCH):
-        yield commits[start : start + _BATCH]
