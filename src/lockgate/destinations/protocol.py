@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, Protocol
@@ -32,6 +32,7 @@ class StagedRows:
     root: Path
     parts: tuple[Path, ...]
     columns: tuple[str, ...]
+    schema: str = ""  # Spark's JSON of it, partition columns and all
 
 
 @dataclass(frozen=True)
@@ -99,6 +100,15 @@ class Surroundings:
         if profile == self.profile.name:
             return self
         return replace(self, profile=load_project(self.project, profile=profile).profile)
+
+
+class PublishesTogether(Protocol):
+    """What a destination adds that can make several exports of a run visible at once."""
+
+    def publish_together(self, prepared: Sequence[Prepared], around: Surroundings) -> list[Outcome]:
+        """Swap all of them in, or none. Gets every export of the run that is of its type, published ones too, in the
+        run's order; called again after a crash it finishes or finds it done."""
+        ...
 
 
 class Destination(Protocol):

@@ -14,6 +14,7 @@ GROUP = "lockgate.destinations"
 # TYPE -> module and class; imported when first asked for, so that `check` stays light.
 BUILT_IN = {
     "CSV": "lockgate.destinations.csv:CsvDestination",
+    "DELTA": "lockgate.destinations.delta:DeltaDestination",
     "JSON": "lockgate.destinations.json:JsonDestination",
     "PARQUET": "lockgate.destinations.parquet:ParquetDestination",
 }

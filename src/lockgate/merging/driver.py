@@ -107,8 +107,9 @@ def stage_merge(
         added = adding.result() if adding else []
     names = [opened.name_when_rewritten(r.file.name, n) for n, (r, _) in enumerate(rewritten)]
     old = [r.file.name for (r, _), name in zip(rewritten, names, strict=True) if name != r.file.name]
+    done = _done(result, decision, shape, list(zip(names, [w for _, w in rewritten], strict=True)), added, request)
     return StagedMerge(
-        _done(result, decision, shape, list(zip(names, [w for _, w in rewritten], strict=True)), added, request),
+        done,
         moves=dict(zip(names, [w.path for _, w in rewritten], strict=True)) | {a.name: a.written.path for a in added},
         removes=old + [f.name for f in decision.removed],
         details=ChangeDetails(
@@ -120,6 +121,13 @@ def stage_merge(
             read_all=request.strategy.actions.others == "remove",
             operation="MERGE",
             parameters={"strategy": request.strategy.value, "keys": list(request.key_columns)},
+            metrics={
+                "numTargetRowsInserted": done.inserted,
+                "numTargetRowsUpdated": done.updated,
+                "numTargetRowsDeleted": done.deleted,
+                "numTargetFilesAdded": len(done.rewritten_files) + len(done.inserted_files),
+                "numTargetFilesRemoved": len(old) + len(decision.removed),
+            },
         ),
     )
 

@@ -88,6 +88,19 @@ class LocalStorage:
         with explained("replace", final):
             self._do("replace", final, lambda: os.replace(staged, final))
 
+    def link(self, staged: Path, final: Path) -> None:
+        """Give the file a second name, or move it where the filesystem has no links. A name that is there stays; the
+        caller syncs the folder."""
+        with explained("place", final):
+            try:
+                self._do("link", final, lambda: os.link(staged, final))
+            except FileExistsError:
+                return
+            except OSError as error:
+                if error.errno not in (errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK):
+                    raise
+                self._do("replace", final, lambda: os.replace(staged, final))
+
     def move_folder(self, source: Path, target: Path) -> None:
         """Move a folder, by copying where the two are on different filesystems. Not atomic: for staged rows only."""
         with explained("move staged rows to", target):

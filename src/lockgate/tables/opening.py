@@ -13,7 +13,7 @@ from lockgate.storage.local import LocalStorage, explained
 from lockgate.targets.folder import FolderTarget
 
 if TYPE_CHECKING:
-    from lockgate.txlog.records import TableRecord
+    from lockgate.txlog.records import Snapshot, TableRecord
     from lockgate.txlog.writer import TxnLogWriter
 
 log = logging.getLogger("lockgate.tables")
@@ -29,6 +29,16 @@ def opened_log(address: str, storage: LocalStorage | None = None) -> TxnLogWrite
         (storage or LocalStorage()).make_folders(Path(address.removeprefix("sqlite:///")).parent)
     # Whoever writes publishes before it returns, and says what becomes of that.
     return TxnLogWriter.open(address, publish=False)
+
+
+def newest_snapshot(address: str, name: str) -> Snapshot | None:
+    """The table as it is, or None if there is no such table. Nothing is made, not even the log."""
+    if address.startswith("sqlite:///") and not Path(address.removeprefix("sqlite:///")).exists():
+        return None
+    with opened_log(address) as txn_log:
+        if not txn_log.has_table(name) or txn_log.current_version(name) < 0:
+            return None
+        return txn_log.snapshot(name)
 
 
 def needed_table(txn_log: TxnLogWriter, name: str) -> TableRecord:

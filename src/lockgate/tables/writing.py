@@ -6,7 +6,7 @@ newest version, with the same files.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import pyarrow as pa
@@ -46,17 +46,18 @@ def write_table(
     target = table.target()
     with target.opened(request.identity) as opened:
         shape = written_shape(target, rows.schema, request)
-        files = shape.new_files(shape.schema, opened.staging(), request)
-        written = write_new_files(fitted(rows, shape.schema), files, table.storage)
+        new = shape.new_files(shape.schema, opened.staging(), request)
+        written = write_new_files(fitted(rows, shape.schema), new, table.storage)
         added = [each for each in written if each.written.rows]  # an empty file would only be in the way
-        details = details_of(shape, [each.name for each in added], request)
+        details = details_of(shape, shape.partitions_of([each.name for each in added], shape.schema), request)
         with target.placing({each.name: each.written.path for each in added}) as placed:
+            files = {each.name: table.folder / each.name for each in added}
 
             def change(newest: DeltaTarget) -> tuple[int | None, list[str]]:
                 if newest.snapshot is not None and target.snapshot is not None:
                     refuse_changed(newest, target)
                 removed = newest.files() if mode == "overwrite" else []
-                commit = newest.commit_of([each.name for each in added], removed, details)
+                commit = newest.commit_of(files, removed, details)
                 if not commit.actions:
                     return newest.snapshot.version if newest.snapshot is not None else None, removed
                 versions = commit_all(newest.log, [commit], [placed], txn_id=request.identity)
@@ -90,10 +91,11 @@ def written_shape(target: DeltaTarget, source: pa.Schema, request: WriteRequest)
     return Shape(held_schema(agree(source, there, mode=request.schema)), columns, schema_in_files=False)
 
 
-def details_of(shape: Shape, names: Sequence[str], request: WriteRequest) -> ChangeDetails:
+def details_of(shape: Shape, partitions: Mapping[str, Mapping[str, Any]], request: WriteRequest) -> ChangeDetails:
+    """What the log is told of the write; `partitions` has the values of each new file."""
     replaces = request.mode == "overwrite"
     return ChangeDetails(
-        partitions=shape.partitions_of(names, shape.schema),
+        partitions=partitions,
         schema=shape.schema,
         partition_columns=shape.partition_columns,
         replaces_schema=replaces and request.schema == "evolve",

@@ -28,7 +28,7 @@ from lockgate.targets.delta_actions import (
 )
 from lockgate.targets.delta_files import PlacedFiles
 from lockgate.targets.described import NOTHING_TO_SAY, ChangeDetails, Described, renamed
-from lockgate.txlog.actions import Action, Metadata
+from lockgate.txlog.actions import Action, Add, Metadata
 from lockgate.txlog.commits import Operation, TableCommit
 from lockgate.txlog.paths import from_uri
 from lockgate.txlog.schema_json import arrow_schema, held_schema
@@ -82,23 +82,30 @@ class DeltaTarget:
             placed.take_back()
             raise
 
-    def commit_of(self, names: Sequence[str], removes: Sequence[str], details: ChangeDetails) -> TableCommit:
-        """What the log is asked for: files that are in place join, others leave, and the schema becomes this one."""
+    def commit_of(self, files: Mapping[str, Path], removes: Sequence[str], details: ChangeDetails) -> TableCommit:
+        """What the log is asked for: files join under these names, others leave, and the schema becomes this one.
+        The files are written, wherever they are now."""
         snapshot = self.snapshot
         actions = self._schema_actions(details)
         metadata = next((a for a in actions if isinstance(a, Metadata)), snapshot.metadata if snapshot else None)
         assert metadata is not None, "a table that is made has its metadata in the same commit"
         schema = arrow_schema(metadata.schema_string)
+        return self.commit_with(adds_of(files, details.partitions, metadata, schema), removes, details)
+
+    def commit_with(self, adds: Sequence[Add], removes: Sequence[str], details: ChangeDetails) -> TableCommit:
+        """The same for files whose actions are made already."""
+        snapshot = self.snapshot
+        actions = self._schema_actions(details)
         read = None
         if snapshot is not None:
             actions += removes_of(removes, snapshot.files)
             read = None if details.read is None else uris_of(details.read, snapshot.files)
-        actions += adds_of(names, self.root, details.partitions, metadata, schema)
+        actions += adds
         return TableCommit(
             self.name,
             None if snapshot is not None else 0,
             actions,
-            operation=Operation(details.operation, dict(details.parameters)),
+            operation=Operation(details.operation, dict(details.parameters), dict(details.metrics)),
             read_version=snapshot.version if snapshot is not None else None,
             read_files=read,
             read_table=details.read_all and snapshot is not None,
@@ -169,7 +176,7 @@ class OpenDelta:
     ) -> int | None:
         target = self.target
         with target.placing(moves) as placed:
-            commit = target.commit_of(list(moves), list(removes), details)
+            commit = target.commit_of({name: target.root / name for name in moves}, list(removes), details)
             return commit_all(target.log, [commit], [placed], txn_id=self.identity)[target.name]
 
     def close(self) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -141,15 +141,14 @@ def described_files(files: pa.Table, schema: pa.Schema, columns: Sequence[str]) 
 
 
 def adds_of(
-    names: Iterable[str], root: Path, partitions: Mapping[str, Mapping[str, Any]], metadata: Metadata, schema: pa.Schema
+    files: Mapping[str, Path], partitions: Mapping[str, Mapping[str, Any]], metadata: Metadata, schema: pa.Schema
 ) -> list[Add]:
-    """The files that are in place under these names, and durable, with their statistics."""
+    """Files under the names that they will have, with their statistics. They need not be in their places yet."""
     columns = tuple(metadata.partition_columns)
     inside = pa.schema([field for field in schema if field.name not in columns])
     leaves = indexed_columns(metadata.configuration)
     found = []
-    for name in names:
-        path = root / name
+    for name, path in files.items():
         status = path.stat()
         values = partitions.get(name, {})
         found.append(

@@ -21,8 +21,9 @@ class PlacedFiles:
         self._files: list[Path] = []
 
     def take(self, moves: Mapping[str, Path]) -> None:
-        """Move the staged files to their places and make that durable. One that is in its place already stays: a
-        process that died here had moved it."""
+        """Bring the staged files to their places and make that durable. They stay staged as well, so that a change
+        that could not be committed can be tried again. One that is in its place already was brought there by a
+        process that died here."""
         root, storage = self._root, self._storage
         for name, staged in moves.items():
             final = root / name
@@ -34,8 +35,8 @@ class PlacedFiles:
                     hint="remove the link, then write again",
                 )
             self._files.append(final)
-            if staged.exists() or not final.exists():
-                storage.replace(staged, final)
+            if not final.exists():
+                storage.link(staged, final)
         for folder in sorted({file.parent for file in self._files}):
             storage.fsync_folder(folder)
 

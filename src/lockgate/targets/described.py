@@ -49,6 +49,7 @@ class ChangeDetails:
     read_all: bool = False  # every file was
     operation: str = "WRITE"
     parameters: Mapping[str, Any] = field(default_factory=dict)
+    metrics: Mapping[str, Any] = field(default_factory=dict)
 
 
 NOTHING_TO_SAY = ChangeDetails()

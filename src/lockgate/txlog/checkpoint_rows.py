@@ -135,7 +135,9 @@ def _tombstones(store: Store, files: pa.Table, table_id: int, version: int, sinc
 
 
 def _vector_id(vector: dict[str, Any] | None) -> tuple[Any, ...] | None:
-    return vector and (vector.get("storageType"), vector.get("pathOrInlineDv"), vector.get("offset"))
+    if not vector:
+        return None
+    return vector.get("storageType"), vector.get("pathOrInlineDv"), vector.get("offset")
 
 
 def _table(actions: list[dict[str, Any]]) -> pa.Table:
@@ -144,7 +146,7 @@ def _table(actions: list[dict[str, Any]]) -> pa.Table:
 
 def _ready(body: dict[str, Any]) -> dict[str, Any]:
     """Arrow takes maps as lists of pairs."""
-    ready = {}
+    ready: dict[str, Any] = {}
     for name, value in body.items():
         if name in _MAPS and value is not None:
             ready[name] = list(value.items())

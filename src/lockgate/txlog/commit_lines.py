@@ -33,9 +33,10 @@ def add_line(row: Row) -> str:
     '{"add":{"path":"a.parquet","partitionValues":{},"size":1,"modificationTime":2,"dataChange":true}}'
     """
     path, values, size, modified, data_change, stats, tags, vector, extra = row
+    flag = "true" if data_change else "false"
     parts = [
-        f'{{"add":{{"path":{json_text(path)},"partitionValues":{values},"size":{size},"modificationTime":{modified},'
-        f'"dataChange":{"true" if data_change else "false"}'
+        f'{{"add":{{"path":{json_text(path)},"partitionValues":{values},"size":{size},"modificationTime":{modified}',
+        f',"dataChange":{flag}',
     ]
     if stats is not None:
         parts.append(f',"stats":{json_text(stats)}')

@@ -60,7 +60,7 @@ def _look_up(store: Store, requests: Sequence[Request], lost: CommitUncertain) -
                 f"cannot be asked what became of it: {error.message}",
                 txn_id=request.txn_id,
                 in_place="the commit went through whole, or not at all; its files were left where they are",
-                hint=f"once the log can be reached, commit again with txn_id={request.txn_id!r}: it commits at most once",
+                hint=f"when the log is back, commit again with txn_id={request.txn_id!r}: it commits at most once",
             )
         return
     for request in requests:

@@ -12,16 +12,14 @@ from lockgate.txlog.store import ADD_COLUMNS, LIVE, Changes
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_INSERT = f"INSERT INTO dl_add_files ({', '.join(ADD_COLUMNS)}) VALUES ({', '.join('?' * len(ADD_COLUMNS))})"
-
 
 def insert_adds(connection: sqlite3.Connection, changes: Changes) -> None:
     if changes.adds:
-        connection.executemany(_INSERT, changes.adds)
+        connection.executemany(statements.INSERT_ADD, changes.adds)
     for table_id, version, first, table in changes.add_tables:
         columns = [table.column(name).to_pylist() for name in ADD_COLUMNS[4:]]
         known = (repeat(table_id), repeat(version), repeat(LIVE), count(first))
-        connection.executemany(_INSERT, zip(*known, *columns, strict=False))
+        connection.executemany(statements.INSERT_ADD, zip(*known, *columns, strict=False))
 
 
 def files_at(connection: sqlite3.Connection, table_id: int, version: int, *, extra: bool) -> pa.Table:

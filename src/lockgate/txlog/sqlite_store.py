@@ -231,10 +231,7 @@ class SqliteTransaction:
                 if rows:
                     run.executemany(statement, rows)
             for row in changes.tables.values():
-                run.execute(
-                    statements.UPDATE_TABLE,
-                    (row.current_version, row.last_timestamp, row.metadata_version, row.protocol_version, row.id),
-                )
+                run.execute(statements.UPDATE_TABLE, row.as_update())
         except sqlite3.IntegrityError as error:
             if error.sqlite_errorcode == sqlite3.SQLITE_CONSTRAINT_UNIQUE and changes.has_adds:
                 raise DuplicateFile from error

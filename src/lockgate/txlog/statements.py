@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from lockgate.txlog.store import ADD_COLUMNS
+
 _TABLE = (
     "SELECT table_id, name, location, current_version, last_timestamp, metadata_version, protocol_version, publish,"
     " published_version FROM dl_tables"
@@ -48,6 +50,7 @@ TOMBSTONES = (
     "SELECT version, path, line FROM dl_remove_files WHERE table_id = ? AND version <= ? AND deletion_timestamp > ?"
     " ORDER BY version, ordinal"
 )
+INSERT_ADD = f"INSERT INTO dl_add_files ({', '.join(ADD_COLUMNS)}) VALUES ({', '.join('?' * len(ADD_COLUMNS))})"
 END_FILE = (
     "UPDATE dl_add_files SET removed_version = ? WHERE table_id = ? AND path_hash = ?"
     " AND removed_version = 9223372036854775807"

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 LIVE = 9223372036854775807  # `removed_version` of a file that lives
+FEW = 10  # files of a transaction from which on COPY is faster than INSERT: measured
 Row = tuple[Any, ...]
 
 
@@ -27,6 +28,10 @@ class TableRow:
     protocol_version: int
     publish: bool
     published_version: int
+
+    def as_update(self) -> Row:
+        """What `statements.UPDATE_TABLE` takes."""
+        return (self.current_version, self.last_timestamp, self.metadata_version, self.protocol_version, self.id)
 
 
 ADD_COLUMNS = (
@@ -54,6 +59,11 @@ class Changes:
     @property
     def has_adds(self) -> bool:
         return bool(self.adds or self.add_tables)
+
+    @property
+    def is_large(self) -> bool:
+        """Whether its files are too many for single INSERTs."""
+        return bool(self.add_tables) or len(self.adds) >= FEW
 
 
 class DuplicateFile(Exception):
