@@ -11,6 +11,8 @@ import lockgate
 from lockgate.config import SparkSettings
 from lockgate.running.result import RunResult
 
+pytest_plugins = ["support.s3_server"]
+
 # One session serves the whole test run; small, and quick to plan.
 CONF = {
     "spark.sql.shuffle.partitions": "4",
@@ -49,3 +51,12 @@ def run_sql(project: Path, spark: Any) -> Callable[..., RunResult]:
         return lockgate.run(name, spark=spark, **options)
 
     return run
+
+
+@pytest.fixture
+def database() -> Iterator[Any]:
+    """A PostgreSQL database of its own, on a real server that is started when the first test asks."""
+    from support.postgres import new_database
+
+    with new_database() as made:
+        yield made

@@ -31,9 +31,8 @@ def generate(table: Path, *, files: int, versions: int, rewritten: float = 0.1) 
         again = round(adds * rewritten) if len(live) > adds else 0
         for n, at in enumerate(chance.sample(range(len(live)), again)):
             path, live[at] = live[at], f"day={_day(version)}/part-{version:06}-r{n:05}-c000.snappy.parquet"
-            values = {"day": path[4:14]}
-            lines.append(_line("remove", {"path": path, "deletionTimestamp": 1, "dataChange": True,
-                                          "extendedFileMetadata": True, "partitionValues": values, "size": 1}))  # fmt: skip
+            body = {"path": path, "deletionTimestamp": 1, "dataChange": True, "extendedFileMetadata": True}
+            lines.append(_line("remove", {**body, "partitionValues": {"day": path[4:14]}, "size": 1}))
             lines.append(_add(live[at], version, n))
         for n in range(adds):
             path = f"day={_day(version)}/part-{version:06}-{n:05}-c000.snappy.parquet"

@@ -26,6 +26,9 @@ from lockgate.errors import (
     LogError,
     MergeError,
     NullKeyError,
+    ObjectChanged,
+    ObjectMissing,
+    OutcomeUnknown,
     PartialPublish,
     PartitionMoveError,
     PipelineError,
@@ -34,6 +37,8 @@ from lockgate.errors import (
     QueryError,
     ResumeError,
     RunError,
+    S3Error,
+    S3Unreachable,
     SchemaMismatchError,
     SourceError,
     SparkUnavailable,
@@ -72,6 +77,8 @@ if TYPE_CHECKING:
     from lockgate.running.data_source import register
     from lockgate.running.entry import run
     from lockgate.running.result import RunResult
+    from lockgate.tables.entry import create_table, open_table
+    from lockgate.tables.table import Table
     from lockgate.targets.folder import RecoveryReport, recover
     from lockgate.txlog.commits import TableCommit
     from lockgate.txlog.writer import TxnLogWriter
@@ -110,6 +117,9 @@ _HOME = {
     "RecoveryReport": "lockgate.targets.folder",
     "TableCommit": "lockgate.txlog.commits",
     "TxnLogWriter": "lockgate.txlog.writer",
+    "Table": "lockgate.tables.table",
+    "create_table": "lockgate.tables.entry",
+    "open_table": "lockgate.tables.entry",
 }
 
 __all__ = [
@@ -137,6 +147,9 @@ __all__ = [
     "MergeStats",
     "MergeStrategy",
     "NullKeyError",
+    "ObjectChanged",
+    "ObjectMissing",
+    "OutcomeUnknown",
     "ParquetFileMetadata",
     "ParquetMetadataAnalyzer",
     "PartialPublish",
@@ -152,6 +165,8 @@ __all__ = [
     "ResumeError",
     "RunError",
     "RunResult",
+    "S3Error",
+    "S3Unreachable",
     "SchemaMismatchError",
     "SourceError",
     "SparkDatasetIO",
@@ -159,6 +174,7 @@ __all__ = [
     "StageError",
     "StateError",
     "StorageError",
+    "Table",
     "TableCommit",
     "TableExists",
     "TableNotFound",
@@ -170,11 +186,13 @@ __all__ = [
     "__version__",
     "compute_merge_stats",
     "confirm_affected_files",
+    "create_table",
     "errors",
     "function",
     "list_dataset_files",
     "merge",
     "normalize_keys",
+    "open_table",
     "parse_hive_partition_path",
     "plan_incremental_rewrite",
     "recover",

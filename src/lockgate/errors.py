@@ -15,6 +15,7 @@
     │   ├── PreviousRunUnfinished     exit 3: an interrupted run of this pipeline must be finished first
     │   ├── PublishError              nothing was published
     │   ├── PartialPublish            exit 3: some exports are published, `lockgate resume` finishes
+    │   │   └── OutcomeUnknown        exit 3: a server did not answer, so a write may have happened or not
     │   └── ResumeError               this run cannot be resumed
     ├── MergeError                    a keyed merge or a dataset write was refused or failed; nothing was changed
     │   ├── NullKeyError              a source row has NULL in a key column (also a ValueError)
@@ -24,7 +25,11 @@
     │   └── DatasetMergeError         an engine failed, or a file cannot be read; has strategy, keys, files
     ├── StorageError                  a file or folder could not be read or written
     │   ├── DatasetBusy               another live writer holds the dataset's lock (also a TimeoutError)
-    │   └── JournalError              a dataset's journal cannot be read or finished
+    │   ├── JournalError              a dataset's journal cannot be read or finished
+    │   └── S3Error                   S3 refused a request; has its `code`
+    │       ├── S3Unreachable         S3 did not answer, or not with anything that settles the request
+    │       ├── ObjectMissing         there is no such object or upload
+    │       └── ObjectChanged         somebody else's write came first
     ├── LogError                      the log of Delta tables refused or failed
     │   ├── TableNotFound             the log has no table of that name, or no such version of it
     │   ├── TableExists               the name or the location belongs to another table
@@ -144,6 +149,10 @@ class PublishError(RunError):
 
 class PartialPublish(RunError):
     exit_code = 3
+
+
+class OutcomeUnknown(PartialPublish):
+    """A server was told to make a write visible, and nobody can say now whether it did. What is staged is kept."""
 
 
 class ResumeError(RunError):
@@ -271,6 +280,26 @@ class UnsupportedFeature(LogError):
     ) -> None:
         super().__init__(message, hint=hint, in_place=in_place)
         self.feature = feature
+
+
+class S3Error(StorageError):
+    """S3, or a store that speaks like it, refused a request."""
+
+    def __init__(self, message: str, *, code: str = "", hint: str | None = None, in_place: str | None = None) -> None:
+        super().__init__(message, hint=hint, in_place=in_place)
+        self.code = code
+
+
+class S3Unreachable(S3Error):
+    pass
+
+
+class ObjectMissing(S3Error):
+    pass
+
+
+class ObjectChanged(S3Error):
+    pass
 
 
 class StateError(LockgateError):

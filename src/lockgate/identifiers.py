@@ -8,3 +8,12 @@ def quoted(name: str) -> str:
     '`a``b`'
     """
     return "`" + name.replace("`", "``") + "`"
+
+
+def double_quoted(name: str) -> str:
+    """A name as PostgreSQL takes it exactly: upper and lower case, spaces, signs and all.
+
+    >>> double_quoted('a"b')
+    '"a""b"'
+    """
+    return '"' + name.replace('"', '""') + '"'

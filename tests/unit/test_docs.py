@@ -19,8 +19,14 @@ from lockgate.destinations.json import JsonDestination
 from lockgate.destinations.parquet_file import ParquetFileDestination
 from lockgate.destinations.parquet_folder import ParquetFolderDestination
 from lockgate.destinations.parquet_keyed import ParquetKeyedDestination
+from lockgate.destinations.s3_place import S3_OPTIONS
 from lockgate.language import Variables, parse
 from lockgate.plan.source_types import SOURCE_TYPES
+
+
+class S3Options:
+    options = S3_OPTIONS
+
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -49,6 +55,7 @@ def test_every_destination_has_a_page_with_its_modes_and_options(kind: str) -> N
         "CSV": [CsvDestination],
         "JSON": [JsonDestination],
         "PARQUET": [ParquetFileDestination, ParquetFolderDestination, ParquetKeyedDestination],
+        "S3": [S3Options],
     }
     for form in forms[kind]:
         for option in form.options:

@@ -13,16 +13,16 @@ def test_the_public_names_are_pinned() -> None:
         "DatabaseError", "DatasetBusy", "DatasetMergeError", "DuckDBDatasetIO", "DuplicateKeyError", "ForeignCommit",
         "FunctionError", "IncrementalFileManager", "IncrementalRewritePlan", "JavaNotFound", "JournalError",
         "LockgateError", "LogError", "MergeError", "MergeFileMetadata", "MergeResult", "MergeStats", "MergeStrategy",
-        "NullKeyError", "ParquetFileMetadata", "ParquetMetadataAnalyzer", "PartialPublish", "PartitionMoveError",
-        "PartitionPruner", "PathValidator", "PipelineError", "PreviousRunUnfinished", "PublishError",
-        "PyArrowDatasetIO", "QueryError", "RecoveryReport", "ResumeError", "RunError", "RunResult",
-        "SchemaMismatchError", "SourceError", "SparkDatasetIO", "SparkUnavailable", "StageError", "StateError",
-        "StorageError", "TableCommit", "TableExists", "TableNotFound", "TimeoutError", "TxnLogWriter",
-        "ValidationError", "VersionConflict", "WriteResult", "__version__", "compute_merge_stats",
-        "confirm_affected_files", "errors", "function", "list_dataset_files", "merge", "normalize_keys",
-        "parse_hive_partition_path", "plan_incremental_rewrite", "recover", "register", "run",
-        "validate_keys_and_schema", "validate_no_null_keys", "validate_partition_column_immutability",
-        "write_dataset",
+        "NullKeyError", "ObjectChanged", "ObjectMissing", "OutcomeUnknown", "ParquetFileMetadata",
+        "ParquetMetadataAnalyzer", "PartialPublish", "PartitionMoveError", "PartitionPruner", "PathValidator",
+        "PipelineError", "PreviousRunUnfinished", "PublishError", "PyArrowDatasetIO", "QueryError", "RecoveryReport",
+        "ResumeError", "RunError", "RunResult", "S3Error", "S3Unreachable", "SchemaMismatchError", "SourceError",
+        "SparkDatasetIO", "SparkUnavailable", "StageError", "StateError", "StorageError", "Table", "TableCommit",
+        "TableExists", "TableNotFound", "TimeoutError", "TxnLogWriter", "ValidationError", "VersionConflict",
+        "WriteResult", "__version__", "compute_merge_stats", "confirm_affected_files", "create_table", "errors",
+        "function", "list_dataset_files", "merge", "normalize_keys", "open_table", "parse_hive_partition_path",
+        "plan_incremental_rewrite", "recover", "register", "run", "validate_keys_and_schema", "validate_no_null_keys",
+        "validate_partition_column_immutability", "write_dataset",
     ]  # fmt: skip
     assert all(getattr(lockgate, name) is not None for name in lockgate.__all__)
 
@@ -49,7 +49,7 @@ def loaded_by(code: str) -> set[str]:
     return set(said.stdout.splitlines()[-1].split())
 
 
-HEAVY = {"pyspark", "pyarrow", "duckdb", "pandas", "numpy", "rich", "sqlite3"}
+HEAVY = {"pyspark", "pyarrow", "duckdb", "pandas", "numpy", "rich", "sqlite3", "boto3", "botocore"}
 
 
 def test_import_lockgate_is_light() -> None:
@@ -60,7 +60,8 @@ def test_check_loads_nothing_heavy(tmp_path) -> None:
     pipeline = tmp_path / "p.sql"
     pipeline.write_text(
         'SOURCE a TYPE CSV PARAMS {"path": "x.csv"}; LOAD t FROM a;\n'
-        'EXPORT t TO "o.csv" TYPE CSV MODE REPLACE; EXPORT t TO "o" TYPE PARQUET MODE REPLACE;'
+        'EXPORT t TO "o.csv" TYPE CSV MODE REPLACE; EXPORT t TO "o" TYPE PARQUET MODE REPLACE;\n'
+        'EXPORT t TO "s3://lake/o.csv" TYPE S3 MODE REPLACE;'
     )
     code = (
         "from lockgate.cli.app import app\n"

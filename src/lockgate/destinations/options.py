@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from lockgate.destinations.protocol import Complaint, ExportRequest
+from lockgate.storage.s3_address import is_s3, parse_address
 
 
 @dataclass(frozen=True)
@@ -62,8 +63,15 @@ def path_problems(request: ExportRequest) -> list[Complaint]:
     if "\0" in text:
         return [Complaint("destination", "bad-path", "the destination holds a NUL character")]
     scheme, found, _ = text.partition("://")
-    if found:
-        hint = "give a path on this machine's filesystem"
+    if is_s3(text):
+        try:
+            parse_address(text)
+        except ValueError as error:
+            return [Complaint("destination", "bad-path", str(error), "s3:// addresses look like s3://bucket/key")]
+    elif found:
+        hint = (
+            "write s3://" if scheme.lower() in ("s3a", "s3n") else "give a path on this machine's filesystem, or s3://"
+        )
         message = f"TYPE {request.type} cannot write to {scheme}:// addresses in this version"
         return [Complaint("destination", "scheme-unavailable", message, hint)]
     return []

@@ -13,10 +13,12 @@ GROUP = "lockgate.destinations"
 
 # TYPE -> module and class; imported when first asked for, so that `check` stays light.
 BUILT_IN = {
-    "CSV": "lockgate.destinations.csv:CsvDestination",
+    "CSV": "lockgate.destinations.by_place:CsvByPlace",
     "DELTA": "lockgate.destinations.delta:DeltaDestination",
-    "JSON": "lockgate.destinations.json:JsonDestination",
-    "PARQUET": "lockgate.destinations.parquet:ParquetDestination",
+    "JSON": "lockgate.destinations.by_place:JsonByPlace",
+    "PARQUET": "lockgate.destinations.by_place:ParquetByPlace",
+    "POSTGRES": "lockgate.destinations.postgres:PostgresDestination",
+    "S3": "lockgate.destinations.s3:S3Destination",
 }
 
 

@@ -12,8 +12,9 @@ from lockgate.merging.conversions import convertible, exact
 _SHOWN = 80  # characters of an offending value
 
 
-def cast_exactly(column: pa.ChunkedArray, to: pa.DataType, name: str) -> pa.ChunkedArray:
-    """The column as another type, each value equal to what it was, or a SchemaMismatchError.
+def cast_exactly(column: pa.ChunkedArray, to: pa.DataType, name: str, *, first_row: int = 0) -> pa.ChunkedArray:
+    """The column as another type, each value equal to what it was, or a SchemaMismatchError. `first_row`: the number
+    of its first row, where it is a piece of a longer column.
 
     >>> cast_exactly(pa.chunked_array([[1.0, 2.0]]), pa.int32(), "id").to_pylist()
     [1, 2]
@@ -26,7 +27,7 @@ def cast_exactly(column: pa.ChunkedArray, to: pa.DataType, name: str) -> pa.Chun
     if not convertible(column.type, to):
         raise unrelated(name, column.type, to)
     pieces: list[pa.Array] = []
-    row = 0
+    row = first_row
     try:
         for chunk in column.chunks:
             pieces.extend(_converted(chunk, to, name, row))

@@ -90,6 +90,9 @@ def _collisions(exports: list[ExportStep], project: Path) -> Iterator[Diagnostic
 
 def _target(export: ExportStep, project: Path) -> str:
     """Where an export goes, whatever its type and however it is spelled: one file is one file."""
+    connection = export.options.get("connection")
+    if connection is not None:  # no path of this machine
+        return f"\0{connection}\0{export.destination_uri}"
     try:
         return os.path.realpath(os.path.join(project, export.destination_uri))
     except ValueError:  # a NUL in it, which the destination refuses in better words

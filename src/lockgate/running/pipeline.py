@@ -79,11 +79,14 @@ class PipelineRun:
         self._steps = [StepResult(step.name, step.kind) for step in self.plan.steps]
         self.result.steps = self._steps
         self._exports = list(self._requests())
-        self._around = Surroundings(self.storage, self.project.root, self.project.profile)
         self.ending: LockgateError | None = None  # what an interrupted or failed run ended with
         self._settling = False  # an earlier run; what is published meanwhile is its result, not ours
         self._promised = False  # to publish: from then on staged results are kept until they are published
         self.result.exports = [export.result for export in self._exports]
+
+    @property
+    def _around(self) -> Surroundings:
+        return Surroundings(self.storage, self.project.root, self.project.profile)
 
     def execute(self) -> RunResult:
         """Run to the end. An error carries the result, and says what is in place."""

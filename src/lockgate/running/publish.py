@@ -7,7 +7,8 @@ from typing import cast
 
 from lockgate.destinations import registry
 from lockgate.destinations.protocol import Destination, Outcome, Prepared, PublishesTogether, Surroundings
-from lockgate.errors import LockgateError, PartialPublish, PublishError, ResumeError, StateError
+from lockgate.destinations.s3_leftovers import abort_staged
+from lockgate.errors import LockgateError, OutcomeUnknown, PartialPublish, PublishError, ResumeError, StateError
 from lockgate.modes import KEYED_MODES
 from lockgate.running.progress import Progress
 from lockgate.running.result import ExportResult
@@ -39,6 +40,10 @@ def publish_exports(
         try:
             with progress.working(f"publishing {', '.join(each.name for each in waiting)}"):
                 outcomes = _publish(group, around)
+        except OutcomeUnknown as error:
+            for each in waiting:
+                results[each.number].status = "unknown"
+            raise _undecided(run, record, error, len(published), len(records)) from error
         except LockgateError as error:
             for each in waiting:
                 results[each.number].status = "failed"
@@ -89,6 +94,7 @@ def discard_export(record: ExportRecord, around: Surroundings) -> None:
     if record.prepared is not None:
         destination_of(record).discard(record.prepared, around)
     else:
+        abort_staged(record.staging, around)
         StagingArea.reopen(around.storage, record.staging).discard()
 
 
@@ -115,6 +121,15 @@ def _stopped(
         reason,
         in_place=f"published {done} of {total} exports; {this_one}the rest is staged",
         hint=f"{advice}run `lockgate resume {run}`",
+    )
+
+
+def _undecided(run: str, record: ExportRecord, error: OutcomeUnknown, done: int, total: int) -> OutcomeUnknown:
+    advice = f"{error.hint}; then " if error.hint else ""
+    return OutcomeUnknown(
+        f"{record.name}: {error.message}",
+        in_place=f"published {done} of {total} exports; {error.in_place}",
+        hint=f"{advice}run `lockgate resume {run}`, which asks again and writes nothing twice",
     )
 
 

@@ -7,7 +7,14 @@ from dataclasses import replace
 from datetime import datetime
 
 from lockgate.destinations.protocol import Prepared, Surroundings
-from lockgate.errors import DatasetBusy, LockgateError, PartialPublish, PreviousRunUnfinished, ResumeError
+from lockgate.errors import (
+    DatasetBusy,
+    LockgateError,
+    OutcomeUnknown,
+    PartialPublish,
+    PreviousRunUnfinished,
+    ResumeError,
+)
 from lockgate.running.progress import Progress
 from lockgate.running.publish import discard_export, publish_exports
 from lockgate.running.result import CheckResult, ExportResult, RunResult, StepResult
@@ -135,7 +142,8 @@ def roll_forward(
         state.finish(
             record.id, "partial", finished=_now(clock), exit_code=3, error=error.message, result=result.to_json()
         )
-        kept = PartialPublish(error.message, in_place=error.in_place, hint=f"then run `lockgate resume {record.id}`")
+        kind = OutcomeUnknown if isinstance(error, OutcomeUnknown) else PartialPublish
+        kept = kind(error.message, in_place=error.in_place, hint=f"then run `lockgate resume {record.id}`")
         kept.result = result
         raise kept from error
     result.status, result.exit_code, result.error = "published", 0, None

@@ -11,13 +11,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lockgate.errors import DamagedLog
+from lockgate.txlog.action_json import vector_from
+from lockgate.txlog.deletion_vectors import file_of
 from lockgate.txlog.existing_checkpoints import CheckpointState, read_checkpoint
 from lockgate.txlog.existing_commits import CommitBatch, ExistingCommit, read_commits
 from lockgate.txlog.existing_files import ADDS, REMOVES
 from lockgate.txlog.existing_intervals import LIVE, with_removed_version
 from lockgate.txlog.existing_listing import LogFile, LogListing, ReadableVersions, readable_versions, sorted_out
 from lockgate.txlog.existing_paths import check_paths
-from lockgate.txlog.table_features import refused, require_supported
+from lockgate.txlog.statistics import row_count
+from lockgate.txlog.table_features import require_supported
 
 
 class LogFolder(Interface):
@@ -85,8 +88,7 @@ def read_existing(folder: LogFolder, *, progress: Callable[[int], None] | None =
     for table in (all_adds, all_removes):
         for chunk in table.column("path").chunks:
             check_paths(chunk.to_pylist(), folder.where)
-    if all_adds.column("deletion_vector").null_count < all_adds.num_rows and "deletionVectors" not in checks.kept:
-        raise refused("deletionVectors", folder.where)
+    _check_vectors(all_adds, folder.where)
     found = with_removed_version(all_adds, all_removes, folder.where)
     table = ExistingTable(versions.first, versions.last, commits, found, all_removes)
     _check_checksum(folder, listing, table)
@@ -100,7 +102,6 @@ class _Checks:
         self._where = where
         self._protocol = base.protocol if base else None
         self._metadata = base.metadata if base else None
-        self.kept: set[str] = set()
 
     def check(self, batch: CommitBatch) -> None:
         for commit in batch.commits:
@@ -149,6 +150,22 @@ def _check_last_checkpoint(folder: LogFolder, versions: ReadableVersions) -> Non
             f"{versions.last}; the end of the log is missing",
             hint="restore the missing files from a copy of the table",
         )
+
+
+def _check_vectors(adds: pa.Table, where: str) -> None:
+    """Files of deletion vectors lie in the table as data files do; files with a vector tell how many rows they have."""
+    vectors = adds.column("deletion_vector")
+    if vectors.null_count == len(vectors):
+        return
+    some = adds.filter(pc.is_valid(vectors)).select(["path", "stats", "deletion_vector"]).to_pylist()
+    files: dict[str, None] = {}
+    for row in some:
+        file = file_of(vector_from(json.loads(row["deletion_vector"])))
+        if file is not None:
+            files[file] = None
+        if row_count(row["stats"]) is None:
+            raise DamagedLog(f"{where} does not tell how many rows {row['path']!r} has, which has a deletion vector")
+    check_paths(files, where)
 
 
 def _notes(versions: ReadableVersions) -> list[str]:

@@ -18,6 +18,7 @@ from lockgate.txlog.addresses import store_at
 from lockgate.txlog.commit_lines import commit_info, lines_of
 from lockgate.txlog.committer import no_such_table, state_of
 from lockgate.txlog.files import within_partitions
+from lockgate.txlog.reading_features import require_understood
 from lockgate.txlog.records import HistoryRecord, Snapshot, TableRecord, VersionChanges
 from lockgate.txlog.store import Row, Store, TableRow
 
@@ -70,9 +71,11 @@ class TxnLog:
         version: int | None = None,
         timestamp: datetime | int | None = None,
         prune: Mapping[str, Collection[str | None]] | None = None,
+        understood: Collection[str] = (),
     ) -> Snapshot:
         """The table at a version, or at a time (a datetime, or milliseconds since 1970): the newest version that is
-        not younger. `prune` names partition columns with the values, as the log spells them, that files may have."""
+        not younger. `prune` names partition columns with the values, as the log spells them, that files may have.
+        `understood` are the features of files that the caller keeps right; a version with another is refused."""
         row = self._row(table)
         version = self._version_of(row, version, timestamp)
         found = self.store.rows(statements.VERSION, row.id, version)
@@ -82,6 +85,7 @@ class TxnLog:
         assert state.protocol is not None
         assert state.metadata is not None
         files = self.store.files_at(row.id, version)
+        require_understood(row.name, version, state.metadata, files, understood)
         return Snapshot(
             table=row.name,
             location=row.location,

