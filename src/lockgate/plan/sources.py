@@ -9,6 +9,7 @@ from lockgate.language.diagnostics import Diagnostic, did_you_mean
 from lockgate.language.statements import SourceStep
 from lockgate.plan.draft import Draft
 from lockgate.plan.source_types import SOURCE_TYPES, Parameter
+from lockgate.tables.places import name_problem
 
 _KIND_NAMES: Mapping[type, str] = {
     str: "text",
@@ -70,10 +71,26 @@ def _parameter_problems(source: SourceStep, type_name: str, known: Mapping[str, 
             yield Diagnostic(place, "bad-parameter", f"parameter {name!r} must be {kinds}")
         elif name == "path" and not _is_path(value):
             yield Diagnostic(place, "bad-parameter", "parameter 'path' must be a path or a list of paths, none empty")
+    if type_name == "DELTA":
+        yield from _delta_problems(source)
     for name, parameter in known.items():
         if parameter.required and name not in source.params:
             message = f"{type_name} needs the parameter {name!r}"
             yield Diagnostic(source.params_place, "missing-parameter", message)
+
+
+def _delta_problems(source: SourceStep) -> Iterator[Diagnostic]:
+    table, version = source.params.get("table"), source.params.get("version")
+    problem = name_problem(table) if isinstance(table, str) else None
+    if problem:
+        place = source.param_places.get("table", source.params_place)
+        yield Diagnostic(place, "bad-parameter", problem, 'name it like "sales.daily"')
+    if isinstance(version, int) and version < 0:
+        place = source.param_places.get("version", source.params_place)
+        yield Diagnostic(place, "bad-parameter", "parameter 'version' must be 0 or more")
+    if "version" in source.params and "timestamp" in source.params:
+        place = source.param_places.get("timestamp", source.params_place)
+        yield Diagnostic(place, "bad-parameter", "give 'version' or 'timestamp', not both")
 
 
 def _fits(value: object, kinds: tuple[type, ...]) -> bool:

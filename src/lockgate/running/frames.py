@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from lockgate.config import Project
 from lockgate.errors import (
     DuplicateKeyError,
     LockgateError,
@@ -45,18 +45,18 @@ _NOTHING = "nothing was published; every destination is as it was"
 
 
 @contextmanager
-def opened_frames(session: SparkSession, plan: Plan, project: Path, run: str) -> Iterator[Frames]:
+def opened_frames(session: SparkSession, plan: Plan, project: Project, run: str) -> Iterator[Frames]:
     """Frames in a session with the settings of a run and the functions of the project, which it loses again."""
     with ExitStack() as stack:
         stack.enter_context(run_settings(session))
-        stack.callback(forget_functions, session, register_functions(session, project))
+        stack.callback(forget_functions, session, register_functions(session, project.root))
         yield stack.enter_context(Frames(session, plan, project, run))
 
 
 class Frames:
     """The tables of one run as temporary views of its session, and the queries of its checks and exports."""
 
-    def __init__(self, session: SparkSession, plan: Plan, project: Path, run: str) -> None:
+    def __init__(self, session: SparkSession, plan: Plan, project: Project, run: str) -> None:
         self.session = session
         self._plan = plan
         self._project = project

@@ -136,7 +136,7 @@ class PipelineRun:
         self._make_areas()  # first of all: a folder that cannot be written is found before hours of work
         with self.progress.working("starting Spark"):
             session = self.open_session()
-        with opened_frames(session, self.plan, self.project.root, self.run) as frames:
+        with opened_frames(session, self.plan, self.project, self.run) as frames:
             for number, step in enumerate(self.plan.steps):
                 with self._timed(number):
                     frames.build(step, number)

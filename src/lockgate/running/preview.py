@@ -128,7 +128,7 @@ class Preview:
         with (
             _no_bytecode(),
             self.open_session() as session,
-            opened_frames(session, self.plan, self.project.root, self.run) as frames,
+            opened_frames(session, self.plan, self.project, self.run) as frames,
         ):
             for number, step in enumerate(self.plan.steps):
                 frames.build(step, number)

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from lockgate.config import Project
 from lockgate.errors import SourceError
 from lockgate.language.diagnostics import Diagnostic, nearest
 from lockgate.language.statements import SourceStep
@@ -46,9 +47,13 @@ _DEFAULTS: Mapping[str, Mapping[str, Any]] = {
 }
 
 
-def read_source(session: SparkSession, step: SourceStep, project: Path) -> DataFrame:
+def read_source(session: SparkSession, step: SourceStep, project: Project) -> DataFrame:
     """The source as a DataFrame; only its schema is looked at now."""
     kind = str(step.connector_type).upper()
+    if kind == "DELTA":
+        from lockgate.running.delta_source import read_delta
+
+        return read_delta(session, step, project)
     params = {**_DEFAULTS[kind], **step.params}
     if kind == "CSV":
         params = {"escape": params["quote"], **params}
@@ -65,7 +70,7 @@ def read_source(session: SparkSession, step: SourceStep, project: Path) -> DataF
             reader = reader.option("inferSchema", "false")
     for name, value in params.get("spark", {}).items():
         reader = reader.option(name, str(value).lower() if isinstance(value, bool) else str(value))
-    return reader.format(kind.lower()).load(_spark_paths(params["path"], project))
+    return reader.format(kind.lower()).load(_spark_paths(params["path"], project.root))
 
 
 def _locations(path: str | list[str], project: Path) -> list[str]:
