@@ -166,7 +166,7 @@ def _bitmap(data: memoryview, start: int, base: int) -> Generator[pa.Array, None
             bits = pa.Array.from_buffers(pa.bool_(), 65_536, [None, pa.py_buffer(bytes(data[at : at + _BITMAP_BYTES]))])
             yield _offset(pc.indices_nonzero(bits).cast(pa.int64()), first)
             at += _BITMAP_BYTES
-    return at
+    return int(at)
 
 
 def _offset(values: pa.Array, first: int) -> pa.Array:
