@@ -162,12 +162,12 @@ class PostgresTransaction:
 
     def run(self, statement: str, *values: Any) -> None:
         with explained(self._address, _NOTHING):
-            self._connection.execute(_spelled(statement), values)  # type: ignore[arg-type]
+            self._connection.execute(_spelled(statement), values)
 
     def load(self, table: str, columns: Sequence[str], rows: Iterable[Row]) -> None:
         """Tables and columns are the schema's own names."""
         into = f"COPY {table} ({', '.join(columns)}) FROM STDIN"
-        with explained(self._address, _NOTHING), self._connection.cursor().copy(into) as copy:  # type: ignore[arg-type]
+        with explained(self._address, _NOTHING), self._connection.cursor().copy(into) as copy:
             for row in rows:
                 copy.write_row(row)
 
