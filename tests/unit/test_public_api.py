@@ -10,7 +10,7 @@ from lockgate import errors
 def test_the_public_names_are_pinned() -> None:
     assert sorted(lockgate.__all__) == [
         "ArgumentError", "CheckFailed", "CommitStateUnknown", "ConfigError", "ConservativeMembershipChecker",
-        "DatabaseError", "DatasetBusy", "DatasetMergeError", "DuckDBDatasetIO", "DuplicateKeyError", "ForeignCommit",
+        "DamagedLog", "DatabaseError", "DatasetBusy", "DatasetMergeError", "DuckDBDatasetIO", "DuplicateKeyError", "ForeignCommit",
         "FunctionError", "IncrementalFileManager", "IncrementalRewritePlan", "JavaNotFound", "JournalError",
         "LockgateError", "LogError", "MergeError", "MergeFileMetadata", "MergeResult", "MergeStats", "MergeStrategy",
         "NullKeyError", "ObjectChanged", "ObjectMissing", "OutcomeUnknown", "ParquetFileMetadata",
@@ -18,7 +18,7 @@ def test_the_public_names_are_pinned() -> None:
         "PipelineError", "PreviousRunUnfinished", "PublishError", "PyArrowDatasetIO", "QueryError", "RecoveryReport",
         "ResumeError", "RunError", "RunResult", "S3Error", "S3Unreachable", "SchemaMismatchError", "SourceError",
         "SparkDatasetIO", "SparkUnavailable", "StageError", "StateError", "StorageError", "Table", "TableCommit",
-        "TableExists", "TableNotFound", "TimeoutError", "TxnLogWriter", "ValidationError", "VersionConflict",
+        "TableExists", "TableNotFound", "TimeoutError", "TxnLogWriter", "UnsupportedFeature", "ValidationError", "VersionConflict",
         "WriteResult", "__version__", "compute_merge_stats", "confirm_affected_files", "create_table", "errors",
         "function", "list_dataset_files", "merge", "normalize_keys", "open_table", "parse_hive_partition_path",
         "plan_incremental_rewrite", "recover", "register", "run", "validate_keys_and_schema", "validate_no_null_keys",

@@ -6,11 +6,11 @@ part of the program can show a row that is deleted, or miss a column that was re
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING
 
 from lockgate.errors import UnsupportedFeature
-from lockgate.txlog.actions import Metadata
+from lockgate.txlog.actions import Action, Add, Metadata, Remove
 from lockgate.txlog.column_mapping import mapping_mode
 
 if TYPE_CHECKING:
@@ -33,12 +33,27 @@ def require_understood(
     ...
     lockgate.errors.UnsupportedFeature: t at version 3 uses the Delta feature columnMapping, which this cannot do yet
     """
-    used = []
-    if mapping_mode(metadata.configuration) != "none":
-        used.append(COLUMN_MAPPING)
     vectors = files.column("deletion_vector")
-    if vectors.null_count < len(vectors):
-        used.append(DELETION_VECTORS)
+    _refuse(table, version, _used(metadata, vectors.null_count < len(vectors)), understood)
+
+
+def require_actions_understood(
+    table: str, version: int, actions: Iterable[Action], understood: Collection[str]
+) -> None:
+    """The same for the files that join and leave with a version."""
+    for action in actions:
+        if isinstance(action, Metadata):
+            _refuse(table, version, _used(action, False), understood)
+        elif isinstance(action, (Add, Remove)) and action.deletion_vector is not None:
+            _refuse(table, version, [DELETION_VECTORS], understood)
+
+
+def _used(metadata: Metadata, vectors: bool) -> list[str]:
+    mapped = mapping_mode(metadata.configuration) != "none"
+    return [COLUMN_MAPPING] * mapped + [DELETION_VECTORS] * vectors
+
+
+def _refuse(table: str, version: int, used: Iterable[str], understood: Collection[str]) -> None:
     for feature in used:
         if feature not in understood:
             raise UnsupportedFeature(

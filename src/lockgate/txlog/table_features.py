@@ -13,6 +13,7 @@ from typing import Any
 from lockgate.errors import DamagedLog, SchemaMismatchError, UnsupportedFeature
 from lockgate.txlog.actions import Metadata, Protocol
 from lockgate.txlog.column_mapping import mapping_mode, schema_fields
+from lockgate.txlog.features import READER_FEATURES, WRITER_FEATURES
 from lockgate.txlog.schema_json import arrow_schema
 
 Use = Callable[[Mapping[str, str], list[dict[str, Any]]], bool]
@@ -28,18 +29,7 @@ _WRITER_VERSIONS: dict[int, tuple[str, ...]] = {
 }
 
 # Kept right whenever they are listed.
-KEPT = frozenset(
-    {
-        "appendOnly",
-        "checkConstraints",
-        "deletionVectors",
-        "domainMetadata",
-        "invariants",
-        "timestampNtz",
-        "v2Checkpoint",
-        "vacuumProtocolCheck",
-    }
-)
+KEPT = READER_FEATURES | WRITER_FEATURES
 
 
 def _property(name: str) -> Use:
@@ -103,9 +93,7 @@ def require_supported(protocol: Protocol, metadata: Metadata, where: str) -> Non
         if name in KEPT:
             continue
         used = REFUSED_IN_USE.get(name)
-        if used is None:
-            raise refused(feature, where)
-        if used(metadata.configuration, fields):
+        if used is None or used(metadata.configuration, fields):
             raise refused(feature, where)
     if metadata.format.provider.lower() != "parquet":
         raise UnsupportedFeature(
@@ -113,6 +101,12 @@ def require_supported(protocol: Protocol, metadata: Metadata, where: str) -> Non
             feature=metadata.format.provider,
         )
     _check_schema(metadata, fields, where)
+
+
+def is_used(feature: str, metadata: Metadata) -> bool:
+    """Whether a table does more with a feature than list it. One that nobody knows counts as used."""
+    used = REFUSED_IN_USE.get(_PREVIEWS.get(feature, feature))
+    return used is None or used(metadata.configuration, list(all_fields(metadata)))
 
 
 def refused(feature: str, where: str) -> UnsupportedFeature:
