@@ -10,6 +10,8 @@ import deltalake
 import pytest
 
 import lockgate
+from lockgate.config import load_project
+from lockgate.running.entry import make_preview
 from lockgate.running.result import RunResult
 
 Run = Callable[..., RunResult]
@@ -79,3 +81,21 @@ def test_a_frame_prunes_partitions_and_reads_what_arrow_reads(spark: Any, projec
             assert frame.filter(frame.p == p).count() == 1
         assert frame.filter(frame.p.isNull()).count() == 1
         assert frame.schema["p"].dataType.simpleString() == "string"
+
+
+def test_a_preview_says_what_the_run_then_does(spark: Any, run_sql: Run, project: Path) -> None:
+    (project / "in").mkdir()
+    text = """
+    SOURCE given TYPE CSV PARAMS {"path": "in/1.csv", "schema": "id BIGINT, x STRING"};
+    LOAD rows FROM given;
+    EXPORT rows TO "t.state" TYPE DELTA OPTIONS {"engine": "arrow"} MODE UPSERT KEY (id);
+    """
+    for lines in (["1,a", "2,b"], ["2,B", "3,c", "4,d"]):
+        (project / "in/1.csv").write_text("\n".join(["id,x", *lines]) + "\n")
+        (project / "pipeline.sql").write_text(text)
+        there = {p for p in project.rglob("*") if "warehouse" in p.parts}
+        numbers = make_preview("pipeline.sql", load_project(), spark=spark).execute().exports[0]
+        assert {p for p in project.rglob("*") if "warehouse" in p.parts} == there
+        done = run_sql(text).exports[0]
+        assert (numbers.inserted, numbers.updated, numbers.deleted) == (done.inserted, done.updated, done.deleted)
+        assert numbers.files["rewritten"] == done.files["rewritten"]

@@ -13,10 +13,10 @@ import deltalake
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from support.txlogs import TABLE, Place
 
 from lockgate.txlog.actions import Add, Metadata, Protocol, Remove
 from lockgate.txlog.paths import as_uri, from_uri
+from support.txlogs import TABLE, Place
 
 ROOT = Path(__file__).parents[2]
 FIELDS = [("id", "long"), ("amount", "decimal(12,2)"), ("day", "date"), ("shop", "string")]

@@ -7,10 +7,9 @@ import json
 from collections.abc import Iterable
 from pathlib import Path
 
-from support.postgres_server import PostgresServer
-
 from lockgate.txlog.actions import Add, Metadata, Protocol, Remove
 from lockgate.txlog.writer import TxnLogWriter
+from support.postgres_server import PostgresServer
 
 SCHEMA = json.dumps(
     {

@@ -47,9 +47,18 @@ VECTORS = st.builds(DeletionVector, TEXT, TEXT, NUMBER, NUMBER, st.none() | NUMB
 
 @given(
     st.builds(
-        Add, TEXT, VALUES, NUMBER, NUMBER, st.booleans(), st.none() | TEXT,
-        st.none() | st.dictionaries(TEXT, TEXT, max_size=2), st.none() | VECTORS, st.none() | NUMBER,
-        st.none() | NUMBER, st.none() | TEXT,
+        Add,
+        TEXT,
+        VALUES,
+        NUMBER,
+        NUMBER,
+        st.booleans(),
+        st.none() | TEXT,
+        st.none() | st.dictionaries(TEXT, TEXT, max_size=2),
+        st.none() | VECTORS,
+        st.none() | NUMBER,
+        st.none() | NUMBER,
+        st.none() | TEXT,
     )  # fmt: skip
 )
 def test_a_file_is_published_from_its_row_as_it_was_given(file: Add) -> None:

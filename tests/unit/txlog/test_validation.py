@@ -7,13 +7,13 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from support.txlogs import METADATA, PARTITIONED, PROTOCOL, SCHEMA, add, remove
 
 import lockgate
 from lockgate.txlog import features
 from lockgate.txlog.actions import Action, CommitInfo, DomainMetadata, Format, Metadata, Protocol, Txn
 from lockgate.txlog.paths import as_uri, from_uri, problem_of
 from lockgate.txlog.validation import TableState, validate
+from support.txlogs import METADATA, PARTITIONED, PROTOCOL, SCHEMA, add, remove
 
 STATE = TableState(PROTOCOL, METADATA)
 PARTS = TableState(PROTOCOL, PARTITIONED)
@@ -48,7 +48,12 @@ def test_names_of_files_are_encoded_once(name: str) -> None:
 
 @pytest.mark.parametrize(
     ("values", "said"),
-    [({}, "partitioned by"), ({"day": "1", "x": "2"}, "partitioned by"), ({"day": ""}, "empty text"), ({"day": "\0"}, "NUL")],
+    [
+        ({}, "partitioned by"),
+        ({"day": "1", "x": "2"}, "partitioned by"),
+        ({"day": ""}, "empty text"),
+        ({"day": "\0"}, "NUL"),
+    ],
 )
 def test_partition_values(values: dict[str, str | None], said: str) -> None:
     refused([add("a", partition_values=values)], said, PARTS)
