@@ -96,3 +96,17 @@ def test_a_history_that_begins_with_a_checkpoint(somewhere: Place, tmp_path: Pat
         with pytest.raises(TableNotFound, match="its newest is 12, its oldest 10"):
             log.snapshot("c", version=9)
         assert [record.version for record in log.history("c")] == [12, 11, 10]
+
+
+def test_commit_times_stay_in_the_commits_where_the_table_asks_for_them(somewhere: Place, tmp_path: Path) -> None:
+    folder = tmp_path / "i"
+    far = 4_000_000_000_000  # later than any clock here says
+    times = metadata(delta__enableInCommitTimestamps="true")
+    write_log(folder, [info(inCommitTimestamp=far), protocol(1, 7, ["inCommitTimestamp"]), times])
+    with somewhere.open() as log:
+        import_existing(Project(tmp_path), "i", folder, log=log)
+        log.commit("i", 1, [add("a"), {"commitInfo": {"inCommitTimestamp": 5}}])
+        log.publish("i")
+        assert log.snapshot("i").timestamp == far + 1
+    line = (folder / "_delta_log" / f"{1:020}.json").read_text().splitlines()[0]
+    assert json.loads(line)["commitInfo"]["inCommitTimestamp"] == far + 1

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import click
 
 from lockgate.cli.console import DEBUG, JSON, PROFILE, errors_shown, print_json
@@ -19,7 +21,8 @@ def import_(name: str, path: str, profile: str | None, json: bool, debug: bool) 
         from lockgate.config import load_project
         from lockgate.tables.importing import import_existing
 
-        imported = import_existing(load_project(profile=profile), name, path)
+        place = path if "://" in path else str(Path.cwd() / path)  # as it was typed: from here, not from the project
+        imported = import_existing(load_project(profile=profile), name, place)
     if json:
         print_json(imported.to_json())
         return

@@ -10,8 +10,9 @@ from typing import Protocol as Interface
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lockgate.errors import DamagedLog
+from lockgate.errors import DamagedLog, SchemaMismatchError
 from lockgate.txlog.action_json import vector_from
+from lockgate.txlog.column_mapping import physical_names
 from lockgate.txlog.deletion_vectors import file_of
 from lockgate.txlog.existing_checkpoints import CheckpointState, read_checkpoint
 from lockgate.txlog.existing_commits import CommitBatch, ExistingCommit, read_commits
@@ -19,6 +20,8 @@ from lockgate.txlog.existing_files import ADDS, REMOVES
 from lockgate.txlog.existing_intervals import LIVE, with_removed_version
 from lockgate.txlog.existing_listing import LogFile, LogListing, ReadableVersions, readable_versions, sorted_out
 from lockgate.txlog.existing_paths import check_paths
+from lockgate.txlog.partition_values import partition_value
+from lockgate.txlog.schema_json import arrow_schema
 from lockgate.txlog.statistics import row_count
 from lockgate.txlog.table_features import require_supported
 
@@ -91,6 +94,7 @@ def read_existing(folder: LogFolder, *, progress: Callable[[int], None] | None =
     _check_vectors(all_adds, folder.where)
     found = with_removed_version(all_adds, all_removes, folder.where)
     table = ExistingTable(versions.first, versions.last, commits, found, all_removes)
+    _check_values(table, folder.where)
     _check_checksum(folder, listing, table)
     return replace(table, notes=tuple(_notes(versions)))
 
@@ -166,6 +170,20 @@ def _check_vectors(adds: pa.Table, where: str) -> None:
         if row_count(row["stats"]) is None:
             raise DamagedLog(f"{where} does not tell how many rows {row['path']!r} has, which has a deletion vector")
     check_paths(files, where)
+
+
+def _check_values(table: ExistingTable, where: str) -> None:
+    """Partition values of live files must be values of their columns; few differ, so each is read once."""
+    metadata = next(commit.metadata for commit in reversed(table.commits) if commit.metadata is not None)
+    schema, names = arrow_schema(metadata.schema_string), physical_names(metadata)
+    live = table.adds.filter(pc.equal(table.adds.column("removed_version"), LIVE))
+    for text in pc.unique(live.column("partition_values")).to_pylist():
+        values = json.loads(text)
+        for column in metadata.partition_columns:
+            try:
+                partition_value(values.get(names[column]), schema.field(column).type, column)
+            except (SchemaMismatchError, ValueError) as error:
+                raise DamagedLog(f"{where} has a file with the partition values {text}: {error}") from error
 
 
 def _notes(versions: ReadableVersions) -> list[str]:

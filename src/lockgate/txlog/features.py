@@ -7,7 +7,13 @@ from lockgate.txlog.actions import Metadata, Protocol
 from lockgate.txlog.column_mapping import mapping_mode
 
 READER_FEATURES = frozenset({"deletionVectors", "timestampNtz", "v2Checkpoint", "vacuumProtocolCheck"})
-WRITER_FEATURES = READER_FEATURES | {"appendOnly", "invariants", "checkConstraints", "domainMetadata"}
+WRITER_FEATURES = READER_FEATURES | {
+    "appendOnly",
+    "checkConstraints",
+    "domainMetadata",
+    "inCommitTimestamp",
+    "invariants",
+}
 # What a table of an older protocol may use without naming it, and how one sees that it does.
 _LEGACY_READER = {2: ("columnMapping",)}
 _LEGACY_WRITER = {

@@ -56,7 +56,6 @@ REFUSED_IN_USE: dict[str, Use] = {
     "allowColumnDefaults": _column_key("CURRENT_DEFAULT"),
     "identityColumns": _column_key("delta.identity.start", "delta.identity.step"),
     "columnMapping": _mapped_by_id,
-    "inCommitTimestamp": _property("delta.enableInCommitTimestamps"),
     "typeWidening": _column_key("delta.typeChanges"),
     "icebergCompatV1": _property("delta.enableIcebergCompatV1"),
     "icebergCompatV2": _property("delta.enableIcebergCompatV2"),

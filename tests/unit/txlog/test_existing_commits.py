@@ -15,7 +15,7 @@ from lockgate.txlog import existing_lines
 from lockgate.txlog.existing_intervals import LIVE
 from lockgate.txlog.existing_lines import parsed_lines
 from lockgate.txlog.existing_table import ExistingTable, read_existing
-from support.delta_logs import add, info, metadata, protocol, remove, write_commit, write_log
+from support.delta_logs import SCHEMA, add, info, metadata, protocol, remove, write_commit, write_log
 
 VECTOR = {
     "storageType": "u",
@@ -203,3 +203,13 @@ def test_a_table_without_protocol_or_metadata_is_refused(tmp_path: Path) -> None
     write_commit(tmp_path, 0, [protocol(), add("a")])
     with pytest.raises(DamagedLog, match="before any metaData"):
         read(tmp_path)
+
+
+@pytest.mark.parametrize("value", ["soon", "2026-13-01", "1e400"])
+def test_a_partition_value_that_is_none_of_its_column_is_refused(value: str, tmp_path: Path) -> None:
+    schema = [SCHEMA[0], {**SCHEMA[1], "type": "date"}]
+    write_log(tmp_path, [protocol(), metadata(schema, ["day"]), add("a", {"day": value})])
+    with pytest.raises(DamagedLog, match="partition values"):
+        read(tmp_path)
+    write_log(tmp_path, [protocol(), metadata(schema, ["day"]), add("a", {"day": "2026-01-31"})])
+    assert read(tmp_path).live_files == 1

@@ -51,7 +51,7 @@ def test_a_feature_in_use_is_refused_by_its_name(
 
 
 UNUSED = ["changeDataFeed", "generatedColumns", "identityColumns", "allowColumnDefaults", "icebergCompatV2"]
-KEPT = ["appendOnly", "invariants", "checkConstraints", "domainMetadata"]
+KEPT = ["appendOnly", "invariants", "checkConstraints", "domainMetadata", "inCommitTimestamp"]
 BOTH = ["timestampNtz", "v2Checkpoint", "vacuumProtocolCheck", "deletionVectors", "columnMapping", "typeWidening"]
 
 
