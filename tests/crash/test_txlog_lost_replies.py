@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.cutting_proxy import Cut, CuttingProxy, Side
-from support.postgres_server import PostgresServer, postgres  # noqa: F401 - a fixture
-from support.txlogs import TABLE, Place, add, adds, paths, place, remove
 
 import lockgate
 from lockgate.txlog.actions import Action
 from lockgate.txlog.writer import TxnLogWriter
+from support.cutting_proxy import Cut, CuttingProxy, Side
+from support.postgres_server import PostgresServer, postgres  # noqa: F401 - a fixture
+from support.txlogs import TABLE, Place, add, adds, paths, place, remove
 
 SMALL: list[Action] = [add("new")]
 LARGE: list[Action] = [remove("there"), *adds(f"n{n}" for n in range(20))]
@@ -80,7 +80,9 @@ def cut_at_messages(between: Between, actions: list[Action], for_good: bool, *, 
         if actions is LARGE:
             log.commit(TABLE, None, [add("there")])
     seen = set()
-    cuts = [(side, n, delivered) for side in spans for n in reversed(spans[side][::-every]) for delivered in (False, True)]
+    cuts = [
+        (side, n, delivered) for side in spans for n in reversed(spans[side][::-every]) for delivered in (False, True)
+    ]
     for side, number, delivered in cuts:
         txn_id = f"{side}-{number}-{delivered}"
         with between.open() as log, between.direct.open() as direct:

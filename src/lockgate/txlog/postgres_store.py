@@ -202,8 +202,9 @@ class PostgresTransaction:
                     run.execute(_spelled(statements.UPDATE_TABLE), row.as_update())
                 run.execute("COMMIT")
         except psycopg.Error as error:
+            # After a pipeline that failed, psycopg may take statements to be prepared that the server never prepared.
+            self._connection.close()
             if is_connection_lost(error):
-                self._connection.close()
                 raise CommitUncertain from error
             raise self._failure(error) from error
 

@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.postgres_server import postgres  # noqa: F401 - a fixture
-from support.txlogs import Place, place
 
 from lockgate.txlog.writer import TxnLogWriter
+from support.postgres_server import postgres  # noqa: F401 - a fixture
+from support.txlogs import Place, place
 
 
 @pytest.fixture(params=["sqlite", "postgres"])

@@ -7,12 +7,12 @@ import threading
 
 import pyarrow as pa
 import pytest
-from support.txlogs import METADATA, PROTOCOL, TABLE, Place, add, adds, paths, remove
 
 import lockgate
 from lockgate.txlog.actions import CommitInfo, Txn
 from lockgate.txlog.commits import Operation, TableCommit
 from lockgate.txlog.writer import TxnLogWriter
+from support.txlogs import METADATA, PROTOCOL, TABLE, Place, add, adds, paths, remove
 
 
 def test_versions_begin_at_0_and_grow_by_1(somewhere: Place) -> None:
@@ -139,7 +139,9 @@ def test_files_may_be_given_as_arrow(log: TxnLogWriter) -> None:
 
 
 def test_history_tells_what_a_commit_says_of_itself(log: TxnLogWriter) -> None:
-    log.commit(TABLE, None, [add("a"), CommitInfo({"userName": "me"})], operation=Operation("MERGE", {"k": [1]}, {"n": 3}))
+    log.commit(
+        TABLE, None, [add("a"), CommitInfo({"userName": "me"})], operation=Operation("MERGE", {"k": [1]}, {"n": 3})
+    )
     record = log.history(TABLE, limit=1)[0]
     assert (record.operation, record.operation_parameters, record.metrics) == ("MERGE", {"k": "[1]"}, {"n": "3"})
     info = next(log.changes(TABLE, 1)).actions[0]
@@ -196,7 +198,11 @@ def test_long_paths_and_odd_texts_are_kept(log: TxnLogWriter) -> None:
 
 
 def test_a_table_that_is_not_there(log: TxnLogWriter) -> None:
-    for use in (lambda: log.commit("no.such", None, [add("a")]), lambda: log.snapshot("no.such"), lambda: log.table("x")):
+    for use in (
+        lambda: log.commit("no.such", None, [add("a")]),
+        lambda: log.snapshot("no.such"),
+        lambda: log.table("x"),
+    ):
         with pytest.raises(lockgate.TableNotFound, match="no table"):
             use()
     with pytest.raises(lockgate.TableNotFound, match="its newest is 0"):

@@ -6,12 +6,12 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from support.txlogs import METADATA, PARTITIONED, PROTOCOL, TABLE, Place, add, paths, remove
 
 import lockgate
 from lockgate.txlog.actions import Protocol, Txn
 from lockgate.txlog.commits import TableCommit
 from lockgate.txlog.writer import TxnLogWriter
+from support.txlogs import METADATA, PARTITIONED, PROTOCOL, TABLE, Place, add, paths, remove
 
 
 def operation(name: str, tag: str) -> TableCommit:
