@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import json
 from decimal import Decimal
 from pathlib import Path
 
@@ -12,9 +13,11 @@ import pyarrow.compute as pc
 import pytest
 
 from lockgate.config import Project
+from lockgate.errors import LockgateError
 from lockgate.tables.entry import open_table
 from lockgate.tables.importing import import_existing
 from lockgate.tables.releasing import release
+from support.delta_logs import metadata, protocol, write_log
 
 UTC = datetime.UTC
 
@@ -133,6 +136,33 @@ def test_constraints_properties_and_application_transactions(project: Project, t
         assert snapshot.metadata.configuration["delta.constraints.positive"] == "id > 0"
         assert snapshot.transactions["loader"].version == 7
         assert [each.operation for each in ours.history()] == ["WRITE", "ADD CONSTRAINT", "WRITE"]
+
+
+def test_rows_are_not_written_under_rules_that_are_not_checked(project: Project, tmp_path: Path) -> None:
+    folder = tmp_path / "t"
+    write(folder, pa.table({"id": [1]}))
+    deltalake.DeltaTable(str(folder)).alter.add_constraint({"positive": "id > 0"})
+    import_existing(project, "t", folder)
+    with open_table("t", log=log_of(project)) as ours:
+        for write_to in (
+            lambda: ours.append(pa.table({"id": [-1]})),
+            lambda: ours.overwrite(pa.table({"id": [-1]})),
+            lambda: ours.merge(pa.table({"id": [-1]}), strategy="upsert", key_columns="id"),
+        ):
+            with pytest.raises(LockgateError, match="positive"):
+                write_to()
+        assert ours.version == 1
+
+
+def test_rules_of_nested_columns_count_too(project: Project, tmp_path: Path) -> None:
+    rule = {"delta.invariants": json.dumps({"expression": {"expression": "s.a > 0"}})}
+    inside = {"name": "a", "type": "long", "nullable": True, "metadata": rule}
+    schema = [{"name": "s", "type": {"type": "struct", "fields": [inside]}, "nullable": True, "metadata": {}}]
+    write_log(tmp_path / "t", [protocol(), metadata(schema)])
+    import_existing(project, "t", tmp_path / "t")
+    with open_table("t", log=log_of(project)) as ours:
+        with pytest.raises(LockgateError, match="rule of column a"):
+            ours.append(pa.table({"s": pa.array([{"a": -1}])}))
 
 
 def test_columns_added_and_schema_overwritten(project: Project, tmp_path: Path) -> None:

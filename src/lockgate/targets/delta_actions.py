@@ -18,8 +18,9 @@ from lockgate.txlog.action_json import vector_from
 from lockgate.txlog.actions import Action, Add, Metadata, Protocol, Remove
 from lockgate.txlog.partition_values import partition_text, partition_value, refuse_partition_types
 from lockgate.txlog.paths import as_uri, from_uri
-from lockgate.txlog.schema_json import arrow_schema, columns_json, needs_timestamp_ntz, schema_json
+from lockgate.txlog.schema_json import arrow_schema, needs_timestamp_ntz, schema_json
 from lockgate.txlog.statistics import indexed_columns, row_count, statistics_json
+from lockgate.txlog.table_features import all_fields
 
 _NTZ = "timestampNtz"
 # What writers of version 2, which has no list of features, understand.
@@ -114,9 +115,9 @@ def refuse_rules(metadata: Metadata) -> None:
     """Rules in SQL that rows must keep are not checked by this version, so it does not write under them."""
     rules = [name for name in metadata.configuration if name.startswith("delta.constraints.")]
     rules += [
-        f"the rule of column {name}"
-        for name, column in columns_json(metadata.schema_string).items()
-        if {"delta.invariants", "delta.generationExpression"} & set(column.get("metadata") or {})
+        f"the rule of column {field['name']}"
+        for field in all_fields(metadata)
+        if {"delta.invariants", "delta.generationExpression"} & set(field["metadata"])
     ]
     if rules:
         raise SchemaMismatchError(
