@@ -132,6 +132,23 @@ def test_merges_keep_deleted_rows_deleted(engine: str, with_vectors: Path, proje
     assert not list(with_vectors.glob(".staging*"))
 
 
+def test_a_checkpoint_that_is_published_here_keeps_deleted_rows_deleted(with_vectors: Path, project: Project) -> None:
+    write_commit(with_vectors, 4, [info(), metadata(XSCHEMA, **ENABLED, delta__checkpointInterval="5")])
+    import_existing(project, "t", with_vectors)
+    with open_table("t", log=log_address(project)) as table:
+        table.append(pa.table({"id": [9_001], "x": ["appended"]}))
+        wanted = ours(table)
+    release(project, "t", log=log_address(project))
+    log = with_vectors / "_delta_log"
+    assert (log / f"{5:020}.checkpoint.parquet").exists()
+    for version in range(5):
+        (log / f"{version:020}.json").unlink()
+    assert by_duckdb(with_vectors, [5]) == [wanted]
+    assert import_existing(project, "again", with_vectors).first_version == 5
+    with open_table("again", log=log_address(project)) as table:
+        assert ours(table) == wanted
+
+
 def test_an_overwrite_removes_files_with_their_vectors(with_vectors: Path, project: Project) -> None:
     import_existing(project, "t", with_vectors)
     with open_table("t", log=log_address(project)) as table:

@@ -115,7 +115,8 @@ def _tag_names(text: bytes) -> list[str]:
     for found in set(_TAGS.findall(text)):
         try:
             names.update(dict.fromkeys(json.loads(found)))
-        except ValueError:
+            "".join(names).encode()
+        except ValueError:  # also a half of a surrogate pair, which is no text
             return []  # Arrow will stumble over them, and each line is read on its own
     return list(names)
 
@@ -201,6 +202,8 @@ def read_line(line: bytes, where: str, version: int, *, name: str | None = None)
     name = f"{where}/{name or f'{version:020}.json'}"
     try:
         value = json.loads(line, object_pairs_hook=_without_repeats, parse_constant=_no_number)
+        if b"\\u" in line:
+            json_text(value).encode()  # half of a surrogate pair is no text
     except (ValueError, RecursionError) as error:
         raise DamagedLog(
             f"{name} has a line that is not JSON ({_short(error)}): {_shown(line)}",

@@ -91,6 +91,8 @@ def read_existing(folder: LogFolder, *, progress: Callable[[int], None] | None =
     for table in (all_adds, all_removes):
         for chunk in table.column("path").chunks:
             check_paths(chunk.to_pylist(), folder.where)
+    if pc.any(pc.match_substring(all_adds.column("stats"), "\0")).as_py():
+        raise DamagedLog(f"{folder.where} has a file whose statistics hold the character NUL")
     _check_vectors(all_adds, folder.where)
     found = with_removed_version(all_adds, all_removes, folder.where)
     table = ExistingTable(versions.first, versions.last, commits, found, all_removes)
