@@ -134,11 +134,9 @@ def test_a_commit_file_of_somebody_else_is_found_before_the_commit(somewhere: Pl
         theirs.unlink()
         assert log.commit(TABLE, None, [add("b")]) == 2
         theirs.write_text("no JSON at all")
-        with pytest.raises(lockgate.ForeignCommit, match="is in the log and is not published"):
-            try:
-                log.publish()
-            except lockgate.ForeignCommit as error:
-                raise lockgate.ForeignCommit(error.in_place or "") from error
+        with pytest.raises(lockgate.ForeignCommit) as unpublished:
+            log.publish()
+        assert unpublished.value.in_place == "the commit is in the log and is not published"
         assert theirs.read_text() == "no JSON at all"
 
 
@@ -162,8 +160,7 @@ def test_a_failure_to_publish_is_a_warning(somewhere: Place, caplog: pytest.LogC
     folder.rmdir()
     folder.write_text("in the way")
     with somewhere.open() as log:
-        with pytest.raises(Exception, match="_delta_log"):
-            log.publish() if log.commit(TABLE, None, [add("a")]) == 1 else None
+        assert log.commit(TABLE, None, [add("a")]) == 1
     assert "could not be published" in caplog.text
     with somewhere.open() as log:
         assert paths(log) == ["a"]

@@ -74,7 +74,7 @@ def _apply_one(
         return
     checked = [_check(transaction, row, part) for row, part in zip(rows, request.parts, strict=True)]
     for row, part in zip(rows, request.parts, strict=True):
-        for _ordinal, parts in enumerate(part.add_parts):
+        for parts in part.add_parts if seen else ():
             if (row.id, parts[0]) in seen:
                 raise ValidationError(f"the file {parts[4]!r} is in {row.name} already", in_place=_NOTHING)
     for row, part, rebased in zip(rows, request.parts, checked, strict=True):
@@ -197,9 +197,9 @@ def _write(row: TableRow, part: Prepared, txn_id: str, now: int, changes: Change
     changes.versions.append(
         (table, version, timestamp, txn_id, part.blind_append, part.head(version, timestamp, txn_id))
     )
-    for ordinal, parts in enumerate(part.add_parts):
-        changes.adds.append((table, version, LIVE, ordinal, *parts))
-        seen.add((table, parts[0]))
+    changes.adds += [(table, version, LIVE, ordinal, *parts) for ordinal, parts in enumerate(part.add_parts)]
+    if part.is_simple:  # only then may others share the transaction
+        seen.update((table, parts[0]) for parts in part.add_parts)
     if part.add_table is not None:
         changes.add_tables.append((table, version, len(part.add_parts), part.add_table))
     for ordinal, each in enumerate(part.removes):

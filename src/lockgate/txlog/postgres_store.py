@@ -135,6 +135,7 @@ class PostgresTransaction:
             try:
                 return self._lock(names, txn_ids)
             except psycopg.Error as error:
+                self._connection.close()  # as in `commit`
                 if not (self._lent.was_idle and is_connection_lost(error)):
                     raise
                 self._lent.renew()
@@ -202,7 +203,7 @@ class PostgresTransaction:
                     run.execute(_spelled(statements.UPDATE_TABLE), row.as_update())
                 run.execute("COMMIT")
         except psycopg.Error as error:
-            # After a pipeline that failed, psycopg may take statements to be prepared that the server never prepared.
+            # The client takes statements for prepared that the server skipped when the pipeline failed: not for reuse.
             self._connection.close()
             if is_connection_lost(error):
                 raise CommitUncertain from error

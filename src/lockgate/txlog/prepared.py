@@ -136,7 +136,9 @@ def _as_text(value: Any) -> str:
 
 def _add_parts(add: Add) -> tuple[Any, ...]:
     vector = add.deletion_vector
-    extra = {spelled: getattr(add, name) for name, spelled in _EXTRA if getattr(add, name) is not None}
+    extra = None
+    if add.base_row_id is not None or add.default_row_commit_version is not None or add.clustering_provider is not None:
+        extra = {spelled: getattr(add, name) for name, spelled in _EXTRA if getattr(add, name) is not None}
     values = add.partition_values
     return (
         path_hash(add.path, vector.unique_id if vector else None),
