@@ -11,8 +11,10 @@ from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 
+from lockgate.datasets.by_spark import active_session
 from lockgate.destinations.delta_changes import prepared_change
 from lockgate.destinations.delta_records import OUTCOME, DeltaChange, DeltaExport, outcome_from, outcome_text
 from lockgate.destinations.protocol import ExportRequest, Layout, Outcome, Prepared, StagedRows, Surroundings
@@ -45,6 +47,7 @@ def staged_export(
     for folder in {f for part in rows.parts for f in part.parents if f.is_relative_to(rows.root)}:
         area.storage.fsync_folder(folder)
     export = DeltaExport.by(request, root, rows.root, rows.schema, layout.partition_by)
+    _refuse_other_zone(export)
     with opened_log(address, area.storage) as txn_log:
         target = _target(export, txn_log, area.storage)
         if target.snapshot is None and not txn_log.has_table(export.table):
@@ -59,6 +62,20 @@ def staged_export(
         bytes=sum(part.stat().st_size for part in rows.parts),
         instructions={"export": export.to_json(), "change": change.to_json()},
     )
+
+
+def _refuse_other_zone(export: DeltaExport) -> None:
+    """Spark spells instants in the names of folders by the zone of its session, and does not say so there."""
+    instants = [c for c in export.staged_by if arrow_schema(export.schema).field(c).type == pa.timestamp("us", "UTC")]
+    session = active_session() if instants else None
+    zone = session.conf.get("spark.sql.session.timeZone", "UTC") if session is not None else "UTC"
+    if zone not in ("UTC", "Etc/UTC"):
+        raise StageError(
+            f"the table {export.table} is partitioned by the timestamp {instants[0]}, and the Spark session has the "
+            f"zone {zone}",
+            in_place="nothing was published; every destination is as it was",
+            hint="set spark.sql.session.timeZone to UTC, or partition by a date",
+        )
 
 
 def publish_exports(prepared: Sequence[Prepared], around: Surroundings, address: str) -> list[Outcome]:
