@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 import pytest
 
 from lockgate.config import Project
-from lockgate.errors import LockgateError
+from lockgate.errors import LockgateError, UnsupportedFeature
 from lockgate.tables.entry import open_table
 from lockgate.tables.importing import import_existing
 from lockgate.tables.releasing import release
@@ -77,6 +77,9 @@ PARTITIONS = {
     ),
     "number": pa.array([-(2**63), 2**63 - 1, None, 0, *range(6)], pa.int64()),
     "flag": pa.array([True, False, None, True, *[False] * 6]),
+    "decimal": pa.array([Decimal("1.50"), Decimal("7.01"), None, *[Decimal("99999999.99")] * 7], pa.decimal128(10, 2)),
+    "double": pa.array([1.5, -1e10, None, 0.1, *[2.0] * 6]),
+    "wall": pa.array([datetime.datetime(2026, 1, 2, 3, 4, 5, 60), None] * 5, pa.timestamp("us")),
 }
 
 
@@ -88,6 +91,12 @@ def test_partition_values_of_every_kind(column: str, project: Project, tmp_path:
     write(folder, rows)
     deltalake.DeltaTable(str(folder)).delete("id in (1, 4)")
     same_at_every_version(project, folder)
+
+
+def test_a_partition_column_of_binary_is_refused(project: Project, tmp_path: Path) -> None:
+    write(tmp_path / "t", pa.table({"p": [b"a"], "id": [1]}), partition_by=["p"])
+    with pytest.raises(UnsupportedFeature, match='"p" cannot be a partition column'):
+        import_existing(project, "t", tmp_path / "t")
 
 
 def all_types() -> pa.Table:

@@ -14,6 +14,7 @@ from lockgate.errors import DamagedLog, SchemaMismatchError, UnsupportedFeature
 from lockgate.txlog.actions import Metadata, Protocol
 from lockgate.txlog.column_mapping import mapping_mode, schema_fields
 from lockgate.txlog.features import READER_FEATURES, WRITER_FEATURES
+from lockgate.txlog.partition_values import refuse_partition_types
 from lockgate.txlog.schema_json import arrow_schema
 
 Use = Callable[[Mapping[str, str], list[dict[str, Any]]], bool]
@@ -158,7 +159,7 @@ def _check_versions(protocol: Protocol, where: str) -> None:
 
 def _check_schema(metadata: Metadata, fields: list[dict[str, Any]], where: str) -> None:
     try:
-        arrow_schema(metadata.schema_string)
+        schema = arrow_schema(metadata.schema_string)
     except SchemaMismatchError as error:
         types = sorted({str(field["type"]) for field in fields if isinstance(field["type"], str)})
         raise UnsupportedFeature(
@@ -168,6 +169,10 @@ def _check_schema(metadata: Metadata, fields: list[dict[str, Any]], where: str) 
     for column in metadata.partition_columns:
         if column not in columns:
             raise DamagedLog(f"{where} is partitioned by {column!r}, which is no column of its schema")
+    try:
+        refuse_partition_types(schema, tuple(metadata.partition_columns))
+    except SchemaMismatchError as error:
+        raise UnsupportedFeature(f"{where}: {error.message}", feature="partition column of binary") from error
     folded = [column.casefold() for column in columns]
     if len(set(folded)) < len(folded):
         raise DamagedLog(f"{where} has two columns whose names differ in case alone")
