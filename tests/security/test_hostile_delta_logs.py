@@ -11,6 +11,7 @@ from lockgate.errors import LockgateError
 from lockgate.storage.log_folder import LocalLogFolder
 from lockgate.txlog.existing_rows import final_row, history_of
 from lockgate.txlog.existing_table import read_existing
+from support.deletion_vectors import inline
 from support.delta_logs import (
     add,
     info,
@@ -21,12 +22,17 @@ from support.delta_logs import (
     write_log,
     write_v2_checkpoint,
 )
-from support.deletion_vectors import inline
 
 FEATURES = protocol(3, 7, ["deletionVectors", "v2Checkpoint"], ["deletionVectors", "v2Checkpoint"])
 VECTOR = {"stats": '{"numRecords":9}', "deletionVector": inline([1, 2])}
-STATE = [FEATURES, metadata(partition_by=["day"]), add("a", {"day": "1"}, **VECTOR), add("b", {"day": None}, tags={"k": "v"})]
-WORDS = [b"null", b"true", b"-1", b"1e999", b'""', b"{}", b"[]", b'"\\ud800"', b'"\\u0000"', b"\xff", b"\0", b"99999999999999999999", b"}", b'"', b"\n"]  # fmt: skip
+STATE = [
+    FEATURES,
+    metadata(partition_by=["day"]),
+    add("a", {"day": "1"}, **VECTOR),
+    add("b", {"day": None}, tags={"k": "v"}),
+]
+WORDS = [b"null", b"true", b"-1", b"1e999", b'""', b"{}", b"[]", b'"\\ud800"', b'"\\u0000"', b"\xff", b"\0", b"9" * 20]
+WORDS += [b"}", b'"', b"\n"]
 
 
 def changed(content: bytes, chance: random.Random) -> bytes:
@@ -63,7 +69,7 @@ def made(table: Path, kind: str) -> Path:
 def test_changed_bytes_are_an_error_of_ours_or_another_table(kind: str, tmp_path: Path) -> None:
     path = made(tmp_path, kind)
     whole = path.read_bytes()
-    refused = 0
+    refused = set()
     for seed in range(150):
         path.write_bytes(changed(whole, random.Random(seed)))
         try:
@@ -72,8 +78,7 @@ def test_changed_bytes_are_an_error_of_ours_or_another_table(kind: str, tmp_path
                 assert all(len(row) == len(load.columns) for row in load.rows)
             final_row(table, 1, "t", "/t")
         except LockgateError as error:
-            refused += 1
-            assert error.in_place == "nothing was changed"
-    assert refused > 50
+            refused.add(error.in_place)
+    assert refused == {"nothing was changed"}
     path.write_bytes(whole)
     assert read_existing(LocalLogFolder(tmp_path)).live_files == 2
