@@ -39,7 +39,9 @@
     │   ├── DatabaseError             the log's database refused or failed; nothing was committed
     │   ├── TimeoutError              the log's database did not answer in time (also the built-in TimeoutError)
     │   ├── CommitStateUnknown        the database cannot be asked whether a commit went through
-    │   └── ForeignCommit             somebody else wrote a commit into the table's _delta_log
+    │   ├── ForeignCommit             somebody else wrote a commit into the table's _delta_log
+    │   ├── DamagedLog                an existing _delta_log cannot be read, or contradicts itself; nothing was changed
+    │   └── UnsupportedFeature        a Delta table uses a feature that is not supported; has feature
     └── StateError                    the project's record of runs cannot be read or written
 
 A message says what happened and to which object; `in_place` says what is true of the data now;
@@ -286,6 +288,23 @@ class CommitStateUnknown(LogError):
 
 class ForeignCommit(LogError):
     pass
+
+
+class DamagedLog(LogError):
+    """A `_delta_log` cannot be read, or its files contradict each other."""
+
+    def __init__(self, message: str, *, hint: str | None = None, in_place: str | None = "nothing was changed") -> None:
+        super().__init__(message, hint=hint, in_place=in_place)
+
+
+class UnsupportedFeature(LogError):
+    """A Delta table uses a feature that Lockgate does not support; it is refused, never ignored."""
+
+    def __init__(
+        self, message: str, *, feature: str, hint: str | None = None, in_place: str | None = "nothing was changed"
+    ) -> None:
+        super().__init__(message, hint=hint, in_place=in_place)
+        self.feature = feature
 
 
 class StateError(LockgateError):

@@ -28,6 +28,7 @@ from lockgate.targets.delta import DeltaTarget, commit_all
 from lockgate.targets.described import ChangeDetails
 from lockgate.txlog.actions import Add, from_json
 from lockgate.txlog.commits import Note, TableCommit
+from lockgate.txlog.reading_features import DELETION_VECTORS
 from lockgate.txlog.schema_json import arrow_schema
 from lockgate.txlog.writer import TxnLogWriter
 
@@ -249,9 +250,9 @@ def _target(
     there = txn_log.has_table(export.table) and txn_log.current_version(export.table) >= 0
     snapshot = None
     if there and change is None:
-        snapshot = txn_log.snapshot(export.table)
+        snapshot = txn_log.snapshot(export.table, understood=(DELETION_VECTORS,))
     elif change is not None and change.read_version is not None:
-        snapshot = txn_log.snapshot(export.table, version=change.read_version)
+        snapshot = txn_log.snapshot(export.table, version=change.read_version, understood=(DELETION_VECTORS,))
     if snapshot is not None and Path(snapshot.location) != export.root:
         raise StageError(
             f"the table {export.table} is in {snapshot.location}, and its rows are staged for {export.folder}",

@@ -13,11 +13,14 @@ import pyarrow as pa
 
 from lockgate.errors import SchemaMismatchError
 from lockgate.targets.described import DescribedFile
+from lockgate.targets.live_rows import cardinality
+from lockgate.txlog.action_json import vector_from
 from lockgate.txlog.actions import Action, Add, Metadata, Protocol, Remove
 from lockgate.txlog.partition_values import partition_text, partition_value, refuse_partition_types
 from lockgate.txlog.paths import as_uri, from_uri
-from lockgate.txlog.schema_json import arrow_schema, columns_json, needs_timestamp_ntz, schema_json
+from lockgate.txlog.schema_json import arrow_schema, needs_timestamp_ntz, schema_json
 from lockgate.txlog.statistics import indexed_columns, row_count, statistics_json
+from lockgate.txlog.table_features import all_fields
 
 _NTZ = "timestampNtz"
 # What writers of version 2, which has no list of features, understand.
@@ -112,9 +115,9 @@ def refuse_rules(metadata: Metadata) -> None:
     """Rules in SQL that rows must keep are not checked by this version, so it does not write under them."""
     rules = [name for name in metadata.configuration if name.startswith("delta.constraints.")]
     rules += [
-        f"the rule of column {name}"
-        for name, column in columns_json(metadata.schema_string).items()
-        if {"delta.invariants", "delta.generationExpression"} & set(column.get("metadata") or {})
+        f"the rule of column {field['name']}"
+        for field in all_fields(metadata)
+        if {"delta.invariants", "delta.generationExpression"} & set(field["metadata"])
     ]
     if rules:
         raise SchemaMismatchError(
@@ -131,12 +134,16 @@ def described_files(files: pa.Table, schema: pa.Schema, columns: Sequence[str]) 
     paths = files.column("path").to_pylist()
     texts = files.column("partition_values").to_pylist()
     stats = files.column("stats").to_pylist()
-    for path, text, told in zip(paths, texts, stats, strict=True):
+    vectors = files.column("deletion_vector").to_pylist()
+    for path, text, told, vector in zip(paths, texts, stats, vectors, strict=True):
         text = text or "{}"
         if text not in known:
             values = json.loads(text)
             known[text] = {c: partition_value(values.get(c), schema.field(c).type, c) for c in columns}
-        found.append(DescribedFile(from_uri(path), known[text], row_count(told), told))
+        rows = row_count(told)
+        if vector is not None and rows is not None:  # statistics are of the file; its bounds hold for the rest too
+            rows -= cardinality(vector)
+        found.append(DescribedFile(from_uri(path), known[text], rows, told))
     return found
 
 
@@ -179,9 +186,11 @@ def removes_of(names: Sequence[str], files: pa.Table) -> list[Remove]:
     found = []
     for name in names:
         row = files.slice(numbers[name], 1).to_pylist()[0]
+        vector = row["deletion_vector"]
         found.append(
             Remove(
                 path=row["path"],
+                deletion_vector=None if vector is None else vector_from(json.loads(vector)),
                 extended_file_metadata=True,
                 partition_values=json.loads(row["partition_values"] or "{}"),
                 size=row["size"],
