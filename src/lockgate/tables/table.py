@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     import pyarrow.compute as pc
 
     from lockgate.merging.result import MergeResult, WriteResult
+    from lockgate.tables.restoring import RestoreResult
     from lockgate.tables.writable import Writable
     from lockgate.txlog.records import HistoryRecord, Snapshot
     from lockgate.txlog.writer import TxnLogWriter
@@ -142,6 +143,16 @@ class Table:
             timestamp = _moment(timestamp)
         found = self._log.snapshot(self.name, version=version, timestamp=timestamp)
         return Table(self.name, self._location, self._log, pinned=found.version, storage=self._storage)
+
+    def restore(self, version: int | None = None, timestamp: datetime | str | None = None) -> RestoreResult:
+        """Make a new version with the rows, the schema and the properties that the table had then."""
+        from lockgate.tables.restoring import restore_table
+
+        if (version is None) == (timestamp is None):
+            raise ArgumentError("give a version or a timestamp, one of them", in_place="nothing was written")
+        if isinstance(timestamp, str):
+            timestamp = _moment(timestamp)
+        return restore_table(self._writable(), version, timestamp)
 
     def history(self) -> list[HistoryRecord]:
         """The versions, newest first."""

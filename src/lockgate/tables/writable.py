@@ -42,15 +42,15 @@ class Writable:
     def publish(self) -> None:
         published(self.log, self.name)
 
-    def changed(self, change: Callable[[DeltaTarget], T]) -> T:
+    def changed(self, change: Callable[[DeltaTarget], T], *, tries: int = TRIES) -> T:
         """Make a change that was planned on the newest version; plan it again a few times if it clashes."""
-        for tried in range(1, TRIES + 1):
+        for tried in range(1, tries + 1):
             try:
                 return change(self.target())
             except VersionConflict as error:
-                if tried == TRIES:
-                    error.hint = f"the change was planned {TRIES} times; try again when fewer write to {self.name}"
+                if tried == tries:
+                    error.hint = f"the change was planned {tries} times; try again when fewer write to {self.name}"
                     raise
                 log.info("%s was changed meanwhile, planning again: %s", self.name, error.message)
-                time.sleep(_PAUSE * 2**tried * random.random())
+                time.sleep(_PAUSE * 2 ** min(tried, TRIES) * random.random())
         raise AssertionError("unreachable")
