@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from lockgate.merging.result import MergeResult, WriteResult
     from lockgate.tables.restoring import RestoreResult
+    from lockgate.tables.vacuum import VacuumResult
     from lockgate.tables.writable import Writable
     from lockgate.txlog.records import HistoryRecord, Snapshot
     from lockgate.txlog.writer import TxnLogWriter
@@ -153,6 +154,17 @@ class Table:
         if isinstance(timestamp, str):
             timestamp = _moment(timestamp)
         return restore_table(self._writable(), version, timestamp)
+
+    def vacuum(
+        self, retention_hours: float | None = None, *, dry_run: bool = False, check_retention: bool = True
+    ) -> VacuumResult:
+        """Remove data files that no version of the retention needs: seven days, or what the table's property
+        delta.deletedFileRetentionDuration says. `dry_run` only lists them."""
+        from lockgate.tables.vacuum import vacuum_table
+
+        return vacuum_table(
+            self._writable(), retention_hours=retention_hours, dry_run=dry_run, check_retention=check_retention
+        )
 
     def history(self) -> list[HistoryRecord]:
         """The versions, newest first."""

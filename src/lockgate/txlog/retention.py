@@ -10,7 +10,8 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from lockgate.txlog import statements
-from lockgate.txlog.actions import Txn
+from lockgate.txlog.actions import Txn, from_json
+from lockgate.txlog.files import path_hash
 
 if TYPE_CHECKING:
     from lockgate.txlog.store import Row
@@ -31,6 +32,15 @@ def oldest_kept(transactions: Mapping[str, Txn]) -> int:
     """
     found = transactions.get(VACUUM)
     return 0 if found is None else found.version
+
+
+def vacuumed_up_to(rows: Callable[..., list[Row]], table_id: int, version: int) -> int:
+    """The oldest kept version as that version of the table has it."""
+    for committed, line in rows(statements.TXNS_OF, table_id, path_hash(VACUUM)):
+        action = from_json(line)
+        if committed <= version and isinstance(action, Txn) and action.app_id == VACUUM:
+            return action.version
+    return 0
 
 
 def needed_files(rows: Callable[..., list[Row]], table_id: int, oldest: int) -> set[str]:

@@ -6,9 +6,9 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from support.care import SCHEMA, rows
 
 import lockgate
+from support.care import SCHEMA, rows
 
 
 @pytest.fixture(params=["sqlite", "postgres"])

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from support.care import elsewhere, ids, rows
 
 import lockgate
+from support.care import elsewhere, ids, rows
 
 
 def test_every_version_comes_back_and_other_readers_see_it(orders: lockgate.Table) -> None:

@@ -1,0 +1,14 @@
+"""The commands that keep Delta tables well join the group `lockgate table`."""
+
+from __future__ import annotations
+
+import click
+
+from lockgate.cli import table_restore, table_vacuum
+
+_COMMANDS = (table_restore.restore, table_vacuum.vacuum)
+
+
+def join(group: click.Group) -> None:
+    for command in _COMMANDS:
+        group.add_command(command)
