@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     import pyarrow.compute as pc
 
     from lockgate.merging.result import MergeResult, WriteResult
+    from lockgate.tables.analyzing import AnalyzeResult
+    from lockgate.tables.compacting import CompactResult
     from lockgate.tables.restoring import RestoreResult
     from lockgate.tables.vacuum import VacuumResult
     from lockgate.tables.writable import Writable
@@ -165,6 +167,26 @@ class Table:
         return vacuum_table(
             self._writable(), retention_hours=retention_hours, dry_run=dry_run, check_retention=check_retention
         )
+
+    def compact(
+        self,
+        *,
+        target_size: int = 128 * 2**20,
+        sort_by: str | Sequence[str] = (),
+        zorder: str | Sequence[str] = (),
+        **options: Any,
+    ) -> CompactResult:
+        """Write small files together, up to `target_size` bytes each. With `sort_by` or `zorder` all files are written
+        again, their rows in that order. No row changes. Options: compression, row_group_size."""
+        from lockgate.tables.compacting import compact_table
+
+        return compact_table(self._writable(), target_size=target_size, sort_by=sort_by, zorder=zorder, **options)
+
+    def analyze(self) -> AnalyzeResult:
+        """Take the statistics of all files again, and put into the log those that differ."""
+        from lockgate.tables.analyzing import analyze_table
+
+        return analyze_table(self._writable())
 
     def history(self) -> list[HistoryRecord]:
         """The versions, newest first."""

@@ -199,6 +199,8 @@ def _write(row: TableRow, part: Prepared, txn_id: str, now: int, changes: Change
     )
     for ordinal, parts in enumerate(part.add_parts):
         changes.adds.append((table, version, LIVE, ordinal, *parts))
+        if not parts[3]:  # no row changes: it may take the place of itself, with other statistics
+            changes.removed.append((version, table, parts[0]))
         seen.add((table, parts[0]))
     if part.add_table is not None:
         changes.add_tables.append((table, version, len(part.add_parts), part.add_table))
