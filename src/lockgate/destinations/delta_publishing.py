@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from lockgate.destinations.delta_changes import prepared_change
 from lockgate.destinations.delta_records import OUTCOME, DeltaChange, DeltaExport, outcome_from, outcome_text
 from lockgate.destinations.protocol import ExportRequest, Layout, Outcome, Prepared, StagedRows, Surroundings
-from lockgate.errors import PublishError, StageError, VersionConflict
+from lockgate.errors import CommitStateUnknown, OutcomeUnknown, PublishError, StageError, VersionConflict
 from lockgate.merging.strategy import MergeStrategy
 from lockgate.storage.local import LocalStorage
 from lockgate.storage.staging import StagingArea
@@ -67,7 +67,10 @@ def publish_exports(prepared: Sequence[Prepared], around: Surroundings, address:
     with opened_log(address, around.storage) as txn_log:
         for number, members in enumerate(_rounds(exports)):
             together = [prepared[i] for i in members]
-            done = _publish_round(together, _transaction(exports[members[0]].run, number), around.storage, txn_log)
+            try:
+                done = _publish_round(together, _transaction(exports[members[0]].run, number), around.storage, txn_log)
+            except CommitStateUnknown as error:
+                raise OutcomeUnknown(error.message, in_place=error.in_place, hint="reach the log again") from error
             outcomes.update(zip(members, done, strict=True))
         for table in sorted({export.table for export in exports}):
             if txn_log.has_table(table):

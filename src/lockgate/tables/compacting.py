@@ -223,6 +223,7 @@ def _committed(
 ) -> CompactResult:
     snapshot = newest.snapshot
     assert snapshot is not None
+    assert newest.log is not None
     live = {from_uri(path) for path in snapshot.files.column("path").to_pylist()}
     whole = [group for group in groups if live.issuperset(group.names)]
     skipped = len(groups) - len(whole)

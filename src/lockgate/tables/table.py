@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from lockgate.merging.result import MergeResult, WriteResult
     from lockgate.tables.analyzing import AnalyzeResult
     from lockgate.tables.compacting import CompactResult
+    from lockgate.tables.diffing import TableDiff
     from lockgate.tables.restoring import RestoreResult
     from lockgate.tables.vacuum import VacuumResult
     from lockgate.tables.writable import Writable
@@ -187,6 +188,22 @@ class Table:
         from lockgate.tables.analyzing import analyze_table
 
         return analyze_table(self._writable())
+
+    def diff(self, old: int, new: int, key_columns: str | Sequence[str]) -> TableDiff:
+        """The rows that were added, removed and changed between two versions, told apart by key. Only files that
+        differ are read."""
+        from lockgate.tables.diffing import diff_table
+
+        return diff_table(self._log, self.name, old, new, key_columns)
+
+    def changes(
+        self, from_version: int, to_version: int | None = None, key_columns: str | Sequence[str] | None = None
+    ) -> pa.Table:
+        """The rows that each of these versions inserted, updated and deleted, as Delta's change data has them:
+        `_change_type`, `_commit_version`, `_commit_timestamp`. Updates are told by the key, where one is given."""
+        from lockgate.tables.changes import table_changes
+
+        return table_changes(self._log, self.name, from_version, to_version, key_columns)
 
     def history(self) -> list[HistoryRecord]:
         """The versions, newest first."""

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from lockgate.errors import VersionConflict
 from lockgate.storage.local import LocalStorage
@@ -16,6 +16,7 @@ from lockgate.tables.opening import published
 from lockgate.targets.delta import DeltaTarget
 
 if TYPE_CHECKING:
+    from lockgate.txlog.records import Snapshot
     from lockgate.txlog.writer import TxnLogWriter
 
 log = logging.getLogger("lockgate.merge")
@@ -24,6 +25,36 @@ TRIES = 5
 _PAUSE = 0.05  # seconds, doubled each time, so that two who clash do not clash again
 
 T = TypeVar("T")
+
+
+class Changeable(Protocol):
+    """What a change needs of a table."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def folder(self) -> Path: ...
+    @property
+    def storage(self) -> LocalStorage: ...
+    def publish(self) -> None: ...
+    def changed(self, change: Callable[[DeltaTarget], T], *, tries: int = ...) -> T: ...
+
+
+@dataclass(frozen=True)
+class LookedAt:
+    """A table, or the place where one would be, for changes that are only planned."""
+
+    name: str
+    folder: Path
+    storage: LocalStorage
+    snapshot: Snapshot | None
+
+    def publish(self) -> None:
+        """There is nothing to publish."""
+
+    def changed(self, change: Callable[[DeltaTarget], T], *, tries: int = 1) -> T:
+        del tries
+        return change(DeltaTarget(self.folder, self.name, None, self.storage, snapshot=self.snapshot))
 
 
 @dataclass(frozen=True)
@@ -52,5 +83,5 @@ class Writable:
                     error.hint = f"the change was planned {tries} times; try again when fewer write to {self.name}"
                     raise
                 log.info("%s was changed meanwhile, planning again: %s", self.name, error.message)
-                time.sleep(_PAUSE * 2 ** min(tried, TRIES) * random.random())
+                time.sleep(_PAUSE * 2 ** min(tried, 5) * random.random())
         raise AssertionError("unreachable")

@@ -43,10 +43,11 @@ _NOTHING = "nothing was written"
 
 
 class DeltaTarget:
-    """One table of a log. `snapshot` is the version that changes are made for; None: there is no table yet."""
+    """One table of a log. `snapshot` is the version that changes are made for; None: there is no table yet. Without a
+    log changes can be planned, and not committed."""
 
     def __init__(
-        self, root: Path, name: str, txn_log: TxnLogWriter, storage: LocalStorage, *, snapshot: Snapshot | None
+        self, root: Path, name: str, txn_log: TxnLogWriter | None, storage: LocalStorage, *, snapshot: Snapshot | None
     ) -> None:
         self.root = root
         self.name = name
@@ -175,6 +176,7 @@ class OpenDelta:
         self, moves: Mapping[str, Path], removes: Iterable[str], details: ChangeDetails = NOTHING_TO_SAY
     ) -> int | None:
         target = self.target
+        assert target.log is not None, "a table that is only looked at is not committed to"
         with target.placing(moves) as placed:
             commit = target.commit_of({name: target.root / name for name in moves}, list(removes), details)
             return commit_all(target.log, [commit], [placed], txn_id=self.identity)[target.name]
