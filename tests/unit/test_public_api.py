@@ -10,6 +10,7 @@ from lockgate import errors
 def test_the_public_names_are_pinned() -> None:
     assert sorted(lockgate.__all__) == [
         "ArgumentError", "CheckFailed", "CommitStateUnknown", "ConfigError", "ConservativeMembershipChecker",
+        "ConstraintError",
         "DatabaseError", "DatasetBusy", "DatasetMergeError", "DuckDBDatasetIO", "DuplicateKeyError", "ForeignCommit",
         "FunctionError", "IncrementalFileManager", "IncrementalRewritePlan", "JavaNotFound", "JournalError",
         "LockgateError", "LogError", "MergeError", "MergeFileMetadata", "MergeResult", "MergeStats", "MergeStrategy",

@@ -232,7 +232,8 @@ def _committed(
     files = {added.name: newest.root / added.name for group in whole for added in group.added}
     partitions = {added.name: group.partition for group in whole for added in group.added}
     schema = arrow_schema(snapshot.metadata.schema_string)
-    adds = [replace(a, data_change=False) for a in adds_of(files, partitions, snapshot.metadata, schema)]
+    made = adds_of(files, partitions, snapshot.metadata, schema, new_rows=False)
+    adds = [replace(add, data_change=False) for add in made]
     names = [name for group in whole for name in group.names]
     removes = [replace(r, data_change=False) for r in removes_of(names, snapshot.files)]
     result = CompactResult(

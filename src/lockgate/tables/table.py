@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from lockgate.tables.restoring import RestoreResult
     from lockgate.tables.vacuum import VacuumResult
     from lockgate.tables.writable import Writable
+    from lockgate.txlog.pruning import PruneResult
     from lockgate.txlog.records import HistoryRecord, Snapshot
     from lockgate.txlog.writer import TxnLogWriter
 
@@ -204,6 +205,71 @@ class Table:
         from lockgate.tables.changes import table_changes
 
         return table_changes(self._log, self.name, from_version, to_version, key_columns)
+
+    def add_constraint(self, name: str, condition: str) -> int:
+        """From the returned version on, every write must keep the condition: one in Spark's SQL that is true of every
+        row. Rows that are there are checked first."""
+        from lockgate.tables.constraints import add_constraint
+
+        return add_constraint(self._writable(), name, condition)
+
+    def drop_constraint(self, name: str) -> int:
+        from lockgate.tables.constraints import drop_constraint
+
+        return drop_constraint(self._writable(), name)
+
+    def add_column(self, name: str, kind: pa.DataType) -> int:
+        """Add a column, which is NULL in every row; returns the version that has it."""
+        from lockgate.tables.evolving import add_column
+
+        return add_column(self._writable(), name, kind)
+
+    def widen_column(self, name: str, kind: pa.DataType) -> int:
+        """Give a column a wider type, where no file holds it yet; else it is refused, as Delta has it."""
+        from lockgate.tables.evolving import widen_column
+
+        return widen_column(self._writable(), name, kind)
+
+    def rename_column(self, old: str, new: str) -> int:
+        """Needs column mapping, without which it is refused."""
+        from lockgate.tables.evolving import rename_column
+
+        return rename_column(self._writable(), old, new)
+
+    def drop_column(self, name: str) -> int:
+        """Needs column mapping, without which it is refused."""
+        from lockgate.tables.evolving import drop_column
+
+        return drop_column(self._writable(), name)
+
+    def set_properties(self, properties: Mapping[str, str | None]) -> int:
+        """Set properties; None removes one. Returns the version that has them."""
+        from lockgate.tables.evolving import set_properties
+
+        return set_properties(self._writable(), properties)
+
+    def prune(
+        self,
+        *,
+        keep_versions: int | None = None,
+        older_than: datetime | str | None = None,
+        published_too: bool = False,
+    ) -> PruneResult:
+        """Forget old versions: all but the newest `keep_versions`, or those that were over before `older_than`. Data
+        files stay until `vacuum`."""
+        from lockgate.txlog.pruning import prune
+
+        self._writable()
+        at = _moment(older_than) if isinstance(older_than, str) else older_than
+        if at is not None and at.tzinfo is None:
+            at = at.replace(tzinfo=UTC)
+        return prune(
+            self._log.store,
+            self.name,
+            keep_versions=keep_versions,
+            older_than=None if at is None else int(at.timestamp() * 1000),
+            published_too=published_too,
+        )
 
     def history(self) -> list[HistoryRecord]:
         """The versions, newest first."""

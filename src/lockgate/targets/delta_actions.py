@@ -12,11 +12,12 @@ from typing import Any
 import pyarrow as pa
 
 from lockgate.errors import SchemaMismatchError
+from lockgate.targets.delta_rules import require_rules, rules_of
 from lockgate.targets.described import DescribedFile
 from lockgate.txlog.actions import Action, Add, Metadata, Protocol, Remove
 from lockgate.txlog.partition_values import partition_text, partition_value, refuse_partition_types
 from lockgate.txlog.paths import as_uri, from_uri
-from lockgate.txlog.schema_json import arrow_schema, columns_json, needs_timestamp_ntz, schema_json
+from lockgate.txlog.schema_json import arrow_schema, needs_timestamp_ntz, schema_json
 from lockgate.txlog.statistics import indexed_columns, row_count, statistics_json
 
 _NTZ = "timestampNtz"
@@ -109,19 +110,8 @@ def _refuse_other_types(schema: pa.Schema, before: pa.Schema) -> None:
 
 
 def refuse_rules(metadata: Metadata) -> None:
-    """Rules in SQL that rows must keep are not checked by this version, so it does not write under them."""
-    rules = [name for name in metadata.configuration if name.startswith("delta.constraints.")]
-    rules += [
-        f"the rule of column {name}"
-        for name, column in columns_json(metadata.schema_string).items()
-        if {"delta.invariants", "delta.generationExpression"} & set(column.get("metadata") or {})
-    ]
-    if rules:
-        raise SchemaMismatchError(
-            f"the table has rules that new rows must keep, and this version cannot check them: {', '.join(rules)}",
-            in_place="nothing was written",
-            hint="write to the table with an engine that checks them",
-        )
+    """Refuse early to write to a table that demands of its rows what cannot be checked."""
+    rules_of(metadata)
 
 
 def described_files(files: pa.Table, schema: pa.Schema, columns: Sequence[str]) -> list[DescribedFile]:
@@ -141,9 +131,17 @@ def described_files(files: pa.Table, schema: pa.Schema, columns: Sequence[str]) 
 
 
 def adds_of(
-    files: Mapping[str, Path], partitions: Mapping[str, Mapping[str, Any]], metadata: Metadata, schema: pa.Schema
+    files: Mapping[str, Path],
+    partitions: Mapping[str, Mapping[str, Any]],
+    metadata: Metadata,
+    schema: pa.Schema,
+    *,
+    new_rows: bool = True,
 ) -> list[Add]:
-    """Files under the names that they will have, with their statistics. They need not be in their places yet."""
+    """Files under the names that they will have, with their statistics. They need not be in their places yet. Their
+    rows are what the table demands, or refused; those that were in the table before are not looked at again."""
+    if new_rows:
+        require_rules(files, partitions, metadata)
     columns = tuple(metadata.partition_columns)
     inside = pa.schema([field for field in schema if field.name not in columns])
     leaves = indexed_columns(metadata.configuration)

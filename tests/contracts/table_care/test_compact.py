@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -55,7 +56,7 @@ def test_rows_are_in_order_over_all_files(make: Callable[..., lockgate.Table]) -
     found = sorted(pq.read_table(Path(table.location, f)).column("id").to_pylist() for f in files)
     for part in (pq.read_table(Path(table.location, f)).column("id").to_pylist() for f in files):
         assert part == sorted(part)
-    assert all(a[-1] <= b[0] for a, b in zip(found, found[1:], strict=False))
+    assert all(a[-1] <= b[0] for a, b in itertools.pairwise(found))
     assert ids(table) == before
     assert ids(elsewhere(table)) == before
 
