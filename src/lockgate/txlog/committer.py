@@ -115,6 +115,14 @@ def _check(transaction: Transaction, row: TableRow, part: Prepared) -> bool:
     rebased = commit.read_version is not None and commit.read_version < current
     if rebased:
         found = clash(part.mine, rivals_of(transaction, row, part))
+        # Looked at last: whoever prunes removes a version first, and only then what it did.
+        if not found and not transaction.rows(statements.VERSION, row.id, commit.read_version):
+            raise VersionConflict(
+                f"version {commit.read_version} of {row.name}, which this commit has read, was pruned meanwhile, so "
+                "what came after it cannot be told any more",
+                expected=expected,
+                actual=current,
+            )
         if found:
             raise VersionConflict(
                 f"version {found.version} of {row.name} clashes with this commit: {found.what}"

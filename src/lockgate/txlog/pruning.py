@@ -28,8 +28,14 @@ _PARTS: tuple[tuple[str, str, str], ...] = (
     ("dl_remove_files", "version", "AND deletion_timestamp < {expired}"),
     # Of a name there is a newer one that the oldest kept version has.
     *(
-        (table, "version", f"AND EXISTS (SELECT 1 FROM {table} n WHERE n.table_id = {table}.table_id{same}"
-         f" AND n.version > {table}.version AND n.version <= {{oldest}})")
+        (
+            table,
+            "version",
+            (
+                f"AND EXISTS (SELECT 1 FROM {table} n WHERE n.table_id = {table}.table_id{same}"
+                f" AND n.version > {table}.version AND n.version <= {{oldest}})"
+            ),
+        )
         for table, same in (
             ("dl_metadata_updates", ""),
             ("dl_protocol_updates", ""),
@@ -37,7 +43,7 @@ _PARTS: tuple[tuple[str, str, str], ...] = (
             ("dl_domain_metadata", " AND n.domain_hash = dl_domain_metadata.domain_hash"),
         )
     ),
-)  # fmt: skip
+)
 
 
 @dataclass(frozen=True)

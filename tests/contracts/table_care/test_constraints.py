@@ -100,7 +100,8 @@ def test_a_constraint_can_go_and_come_back_with_restore(checked: lockgate.Table)
 @pytest.mark.parametrize(
     "sql",
     [
-        "id >", "rand() < 2", "id / 2 > 1", "nope > 1", "id", "x > 5", "x RLIKE 'a'", "id IN (SELECT 1)", "x LIKE 'a\\\\_'",
+        "id >", "rand() < 2", "id / 2 > 1", "nope > 1", "id", "x > 5", "x RLIKE 'a'", "id IN (SELECT 1)",
+        "x LIKE 'a\\\\_'",
         "1; DROP TABLE t", "CAST(x AS INT) > 1", "x < DATE '2020-13-01'",
     ],
 )  # fmt: skip
@@ -121,7 +122,8 @@ def test_what_cannot_be_evaluated_is_refused(make: Callable[..., lockgate.Table]
         ("s >= 'b' AND s IS NOT NULL", "b", "a"),
         ("f > 1.5", float("nan"), 1.5), ("NOT (f > 1.5)", 1.5, float("nan")), ("f = f", float("nan"), None),
         ("f >= 0", -0.0, -1e-9),
-        ("d >= '2024-01-01'", date(2024, 1, 1), date(2023, 12, 31)), ("d < DATE '2024-01-01'", date(2023, 1, 1), date(2024, 1, 1)),
+        ("d >= '2024-01-01'", date(2024, 1, 1), date(2023, 12, 31)),
+        ("d < DATE '2024-01-01'", date(2023, 1, 1), date(2024, 1, 1)),
         ("b", True, False), ("NOT b", False, None),
     ],
 )  # fmt: skip

@@ -4,30 +4,38 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
-from support.care import elsewhere, ids, rows
 
 import lockgate
 from lockgate.txlog import pruning
 from lockgate.txlog.commits import TableCommit
+from support.care import elsewhere, ids
+from support.care import rows as plain
+
+
+def rows(*values: tuple[int, str, str]) -> pa.Table:
+    return plain(*values).append_column("y", pa.nulls(len(values), pa.int64()))
 
 
 @pytest.fixture
 def busy(orders: lockgate.Table) -> lockgate.Table:
     """At version 25, with checkpoints at 10 and 20."""
-    orders.add_column("y", orders.schema.field("id").type)
+    orders.add_column("y", pa.int64())
     orders.set_properties({"owner": "sales"})
     for i in range(7, 26):
         if i % 5:
-            orders.append(rows((i, "v", f"d{i % 3}")), schema="evolve")
+            orders.append(rows((i, "v", f"d{i % 3}")))
         else:
-            orders.merge(rows((1, f"m{i}", "d1")), strategy="upsert", key_columns="id", schema="evolve")
+            orders.merge(rows((1, f"m{i}", "d1")), strategy="upsert", key_columns="id")
     assert orders.version == 25
     return orders
 
 
 def test_kept_versions_are_as_they_were(busy: lockgate.Table) -> None:
-    then = {v: (busy.at(version=v).files(), busy.at(version=v).schema, busy.at(version=v).properties) for v in range(26)}
+    then = {
+        v: (busy.at(version=v).files(), busy.at(version=v).schema, busy.at(version=v).properties) for v in range(26)
+    }
     done = busy.prune(keep_versions=10)
     assert (done.oldest, done.versions) == (16, 16)
     assert done.rows > 16
@@ -40,10 +48,9 @@ def test_kept_versions_are_as_they_were(busy: lockgate.Table) -> None:
         with pytest.raises(lockgate.TableNotFound, match="was pruned; its oldest is 16"):
             busy.at(version=version)
     assert busy.prune(keep_versions=10).rows == 0
-    busy.append(rows((99, "v", "d1")), schema="evolve")
+    busy.append(rows((99, "v", "d1")))
     busy.restore(version=16)
     assert 99 not in ids(busy)
-    assert elsewhere(busy, 20).num_rows == then[20][0].column("rows").to_pylist().__len__() or True
     assert ids(elsewhere(busy)) == ids(busy)
 
 
@@ -79,7 +86,7 @@ def test_what_is_not_published_stays(busy: lockgate.Table) -> None:
 def test_a_commit_that_read_a_pruned_version_clashes(busy: lockgate.Table) -> None:
     read = busy.version
     file = busy._log.snapshot("orders").files.column("path")[0].as_py()
-    busy.overwrite(rows((1, "all", "d1")), schema="evolve")
+    busy.overwrite(rows((1, "all", "d1")))
     busy.prune(keep_versions=1)
     late = TableCommit("orders", None, [], read_version=read, read_files=[file])
     with pytest.raises(lockgate.VersionConflict, match="pruned"):
