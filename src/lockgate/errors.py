@@ -22,6 +22,7 @@
     │   ├── NullKeyError              a source row has NULL in a key column (also a ValueError)
     │   ├── DuplicateKeyError         two source rows have one key (also a ValueError)
     │   ├── SchemaMismatchError       columns or types do not fit without loss (also a ValueError)
+    │   ├── ConstraintError           a row breaks NOT NULL or a CHECK constraint; has some rows (also a ValueError)
     │   ├── PartitionMoveError        an existing key would change its partition (also a ValueError)
     │   └── DatasetMergeError         an engine failed, or a file cannot be read; has strategy, keys, files
     ├── StorageError                  a file or folder could not be read or written
@@ -178,6 +179,21 @@ class DuplicateKeyError(MergeError, ValueError):
 
 class SchemaMismatchError(MergeError, ValueError):
     pass
+
+
+class ConstraintError(MergeError, ValueError):
+    """Rows break what their table demands, or it cannot be told. `rows` are up to five of them."""
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        hint: str | None = None,
+        in_place: str | None = None,
+        rows: Sequence[dict[str, Any]] = (),
+    ) -> None:
+        super().__init__(message, hint=hint, in_place=in_place)
+        self.rows = list(rows)
 
 
 class PartitionMoveError(MergeError, ValueError):

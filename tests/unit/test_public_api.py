@@ -10,10 +10,11 @@ from lockgate import errors
 def test_the_public_names_are_pinned() -> None:
     assert sorted(lockgate.__all__) == [
         "ArgumentError", "CheckFailed", "CommitStateUnknown", "ConfigError", "ConservativeMembershipChecker",
-        "DamagedLog", "DatabaseError", "DatasetBusy", "DatasetMergeError", "DuckDBDatasetIO", "DuplicateKeyError",
-        "ForeignCommit", "FunctionError", "IncrementalFileManager", "IncrementalRewritePlan", "JavaNotFound",
-        "JournalError", "LockgateError", "LogError", "MergeError", "MergeFileMetadata", "MergeResult", "MergeStats",
-        "MergeStrategy", "NullKeyError", "ObjectChanged", "ObjectMissing", "OutcomeUnknown", "ParquetFileMetadata",
+        "ConstraintError", "DamagedLog", "DatabaseError", "DatasetBusy", "DatasetMergeError", "DuckDBDatasetIO",
+        "DuplicateKeyError", "ForeignCommit", "FunctionError", "IncrementalFileManager", "IncrementalRewritePlan",
+        "JavaNotFound", "JournalError", "LockgateError", "LogError", "MergeError", "MergeFileMetadata", "MergeResult",
+        "MergeStats", "MergeStrategy", "NullKeyError", "ObjectChanged", "ObjectMissing", "OutcomeUnknown",
+        "ParquetFileMetadata",
         "ParquetMetadataAnalyzer", "PartialPublish", "PartitionMoveError", "PartitionPruner", "PathValidator",
         "PipelineError", "PreviousRunUnfinished", "PublishError", "PyArrowDatasetIO", "QueryError", "RecoveryReport",
         "ResumeError", "RunError", "RunResult", "S3Error", "S3Unreachable", "SchemaMismatchError", "SourceError",

@@ -20,6 +20,7 @@ from lockgate.txlog.committer import no_such_table, state_of
 from lockgate.txlog.files import within_partitions
 from lockgate.txlog.reading_features import require_actions_understood, require_understood
 from lockgate.txlog.records import HistoryRecord, Snapshot, TableRecord, VersionChanges
+from lockgate.txlog.retention import oldest_version
 from lockgate.txlog.store import Row, Store, TableRow
 
 
@@ -85,6 +86,8 @@ class TxnLog:
         assert state.protocol is not None
         assert state.metadata is not None
         files = self.store.files_at(row.id, version)
+        if not self.store.rows(statements.VERSION, row.id, version):
+            raise self._no_such_version(row, version)  # pruned while it was read
         require_understood(row.name, version, state.metadata, files, understood)
         return Snapshot(
             table=row.name,
@@ -171,7 +174,13 @@ class TxnLog:
             return TableNotFound(
                 f"{row.name} has no version yet", in_place="nothing was read", hint="commit to it first"
             )
-        oldest = self.store.rows(statements.OLDEST, row.id)[0][0]
+        oldest = oldest_version(self.store.rows, row.id)
+        if 0 <= version < oldest:
+            return TableNotFound(
+                f"version {version} of {row.name} was pruned; its oldest is {oldest}",
+                in_place="nothing was read",
+                hint="`lockgate table history` lists the versions",
+            )
         return TableNotFound(
             f"{row.name} has no version {version}; its newest is {row.current_version}"
             + (f", its oldest {oldest}" if oldest else ""),
