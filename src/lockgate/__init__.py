@@ -15,6 +15,7 @@ from lockgate.errors import (
     CommitStateUnknown,
     ConfigError,
     ConstraintError,
+    DamagedLog,
     DatabaseError,
     DatasetBusy,
     DatasetMergeError,
@@ -49,8 +50,10 @@ from lockgate.errors import (
     TableExists,
     TableNotFound,
     TimeoutError,
+    UnsupportedFeature,
     ValidationError,
     VersionConflict,
+    WatermarkMoved,
 )
 from lockgate.functions import function
 
@@ -130,6 +133,7 @@ __all__ = [
     "ConfigError",
     "ConservativeMembershipChecker",
     "ConstraintError",
+    "DamagedLog",
     "DatabaseError",
     "DatasetBusy",
     "DatasetMergeError",
@@ -182,8 +186,10 @@ __all__ = [
     "TableNotFound",
     "TimeoutError",
     "TxnLogWriter",
+    "UnsupportedFeature",
     "ValidationError",
     "VersionConflict",
+    "WatermarkMoved",
     "WriteResult",
     "__version__",
     "compute_merge_stats",

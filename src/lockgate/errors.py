@@ -13,6 +13,7 @@
     │   ├── StageError                the rows of an export could not be staged
     │   ├── CheckFailed               exit 4: a CHECK found rows
     │   ├── PreviousRunUnfinished     exit 3: an interrupted run of this pipeline must be finished first
+    │   ├── WatermarkMoved            another run has read the same rows of an incremental source meanwhile
     │   ├── PublishError              nothing was published
     │   ├── PartialPublish            exit 3: some exports are published, `lockgate resume` finishes
     │   │   └── OutcomeUnknown        exit 3: a server did not answer, so a write may have happened or not
@@ -39,7 +40,9 @@
     │   ├── DatabaseError             the log's database refused or failed; nothing was committed
     │   ├── TimeoutError              the log's database did not answer in time (also the built-in TimeoutError)
     │   ├── CommitStateUnknown        the database cannot be asked whether a commit went through
-    │   └── ForeignCommit             somebody else wrote a commit into the table's _delta_log
+    │   ├── ForeignCommit             somebody else wrote a commit into the table's _delta_log
+    │   ├── DamagedLog                an existing _delta_log cannot be read, or contradicts itself; nothing was changed
+    │   └── UnsupportedFeature        a Delta table uses a feature that is not supported; has feature
     └── StateError                    the project's record of runs cannot be read or written
 
 A message says what happened and to which object; `in_place` says what is true of the data now;
@@ -119,7 +122,7 @@ class SparkUnavailable(RunError):
 
 
 class SourceError(RunError):
-    pass
+    source: str | None = None  # its name, where the error came about far from the pipeline
 
 
 class QueryError(RunError):
@@ -140,6 +143,10 @@ class CheckFailed(RunError):
 
 class PreviousRunUnfinished(RunError):
     exit_code = 3
+
+
+class WatermarkMoved(RunError):
+    pass
 
 
 class PublishError(RunError):
@@ -224,6 +231,26 @@ class JournalError(StorageError):
     pass
 
 
+class S3Error(StorageError):
+    """S3, or a store that speaks like it, refused a request."""
+
+    def __init__(self, message: str, *, code: str = "", hint: str | None = None, in_place: str | None = None) -> None:
+        super().__init__(message, hint=hint, in_place=in_place)
+        self.code = code
+
+
+class S3Unreachable(S3Error):
+    pass
+
+
+class ObjectMissing(S3Error):
+    pass
+
+
+class ObjectChanged(S3Error):
+    pass
+
+
 class LogError(LockgateError):
     pass
 
@@ -279,24 +306,21 @@ class ForeignCommit(LogError):
     pass
 
 
-class S3Error(StorageError):
-    """S3, or a store that speaks like it, refused a request."""
+class DamagedLog(LogError):
+    """A `_delta_log` cannot be read, or its files contradict each other."""
 
-    def __init__(self, message: str, *, code: str = "", hint: str | None = None, in_place: str | None = None) -> None:
+    def __init__(self, message: str, *, hint: str | None = None, in_place: str | None = "nothing was changed") -> None:
         super().__init__(message, hint=hint, in_place=in_place)
-        self.code = code
 
 
-class S3Unreachable(S3Error):
-    pass
+class UnsupportedFeature(LogError):
+    """A Delta table uses a feature that Lockgate does not support; it is refused, never ignored."""
 
-
-class ObjectMissing(S3Error):
-    pass
-
-
-class ObjectChanged(S3Error):
-    pass
+    def __init__(
+        self, message: str, *, feature: str, hint: str | None = None, in_place: str | None = "nothing was changed"
+    ) -> None:
+        super().__init__(message, hint=hint, in_place=in_place)
+        self.feature = feature
 
 
 class StateError(LockgateError):

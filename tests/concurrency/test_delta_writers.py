@@ -104,3 +104,23 @@ def test_a_clash_that_never_ends_says_who(monkeypatch: pytest.MonkeyPatch) -> No
             table.merge([{"id": 1, "x": "ours"}], strategy="update", key_columns="id", tries=3)
         assert "3 times" in (caught.value.hint or "")
         assert caught.value.actual == table.version
+
+
+@pytest.mark.usefixtures("project")
+def test_two_that_add_one_key_add_it_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither removes a file: only what was read tells that the second had to see the first's row."""
+    from lockgate.tables import merging
+
+    with lockgate.create_table("t", pa.schema({"id": pa.int64(), "x": pa.string()})) as table:
+        real, came = merging.merge_rows, []
+
+        def between(source, target, engine, request):
+            if not came:
+                came.append(1)
+                table.merge([{"id": 7, "x": "theirs"}], strategy="upsert", key_columns="id")
+            return real(source, target, engine, request)
+
+        monkeypatch.setattr(merging, "merge_rows", between)
+        result = table.merge([{"id": 7, "x": "ours"}], strategy="upsert", key_columns="id")
+        assert (result.inserted, result.updated) == (0, 1)
+        assert table.to_arrow().to_pylist() == [{"id": 7, "x": "ours"}]

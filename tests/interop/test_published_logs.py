@@ -31,7 +31,7 @@ def write_file(place: Place, name: str, ids: list[int], day: str | None, shop: s
     relative = f"day={day}/{name} %41 ü.parquet"
     path = Path(place.location) / relative
     path.parent.mkdir(parents=True, exist_ok=True)
-    table = pa.table({"id": ids, "amount": pa.array([n for n in ids], pa.decimal128(12, 2))})
+    table = pa.table({"id": ids, "amount": pa.array(ids, pa.decimal128(12, 2))})
     pq.write_table(table, path)
     stats = {
         "numRecords": len(ids), "minValues": {"id": min(ids)}, "maxValues": {"id": max(ids)}, "nullCount": {"id": 0},

@@ -1,9 +1,9 @@
 """S3 over HTTP on this machine: moto's server, with the parts of S3's documented behaviour that it lacks put in front.
 
 moto looks at `If-None-Match` and at what it writes in two steps, while S3 does both at once; it fails with a KeyError
-where S3 answers NoSuchUpload; and it takes a second completion of an upload for the first, which S3 need not. Faults
-of a network and of a policy are injected here too: a rule may answer in place of S3, cut the line before or after S3
-has done what was asked, or keep the line silent.
+where S3 answers NoSuchUpload; it takes a second completion of an upload for the first, which S3 need not; and it dates
+every upload 2010. Faults of a network and of a policy are injected here too: a rule may answer in place of S3, cut the
+line before or after S3 has done what was asked, or keep the line silent.
 """
 
 from __future__ import annotations
@@ -12,6 +12,9 @@ import socket
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import cached_property
+from io import BytesIO
 from threading import Event, RLock, Thread
 from typing import Any
 from urllib.parse import parse_qs
@@ -57,7 +60,7 @@ _STATUS = {
 class S3Server:
     endpoint: str = ""
     rules: list[Rule] = field(default_factory=list)
-    seen: list[Request] = field(default_factory=list)
+    seen: list[Request] = field(default_factory=list, repr=False)
 
     def __post_init__(self) -> None:
         from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app  # slow to load
@@ -73,6 +76,9 @@ class S3Server:
         query = parse_qs(environ.get("QUERY_STRING", ""), keep_blank_values=True)
         request = Request(environ["REQUEST_METHOD"], bucket, key, query, headers)
         self.seen.append(request)
+        # Before others are kept waiting: a client may have died in the middle of it.
+        body = environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
+        environ["wsgi.input"] = BytesIO(body)
         verdict = next((said for rule in list(self.rules) if (said := rule(request))), None)
         if verdict == "silence":
             self._over.wait()
@@ -88,7 +94,11 @@ class S3Server:
         with self._one_at_a_time:
             if request.action in ("Complete", "Abort", "ListParts", "UploadPart") and not self._has_upload(request):
                 return self._refuse(environ, start, "NoSuchUpload")
-            return list(self._app(environ, start))
+            reply = list(self._app(environ, start))
+            if request.action == "ListUploads":  # which moto dates 2010, all of them
+                now = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%S}.000Z".encode()
+                reply = [part.replace(b"2010-11-10T20:48:33.000Z", now) for part in reply]
+            return reply
 
     def _has_upload(self, request: Request) -> bool:
         from moto.s3.models import s3_backends
@@ -108,8 +118,6 @@ class S3Server:
 
     @staticmethod
     def _refuse(environ: dict[str, Any], start: Callable[..., Any], code: str) -> Iterable[bytes]:
-        length = int(environ.get("CONTENT_LENGTH") or 0)
-        environ["wsgi.input"].read(length)
         text = f"<?xml version='1.0'?><Error><Code>{code}</Code><Message>no</Message></Error>".encode()
         start(_STATUS[code], [("Content-Type", "application/xml"), ("Content-Length", str(len(text)))])
         return [b"" if environ["REQUEST_METHOD"] == "HEAD" else text]
@@ -125,6 +133,7 @@ class S3Server:
             self._over.set()
             self._over = Event()
 
+    @cached_property
     def client(self) -> Any:
         import boto3
 
@@ -167,7 +176,7 @@ class Bucket:
 
     @property
     def client(self) -> Any:
-        return self.server.client()
+        return self.server.client
 
     def keys(self, prefix: str = "") -> list[str]:
         return [o["Key"] for o in self.client.list_objects_v2(Bucket=self.name, Prefix=prefix).get("Contents", ())]
@@ -195,7 +204,7 @@ class Bucket:
 def bucket(s3_server: S3Server, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bucket]:
     """An empty bucket, which the usual AWS variables lead to."""
     name = "lake"
-    s3_server.client().create_bucket(Bucket=name)
+    s3_server.client.create_bucket(Bucket=name)
     made = Bucket(name, s3_server)
     made.clear()
     for variable, value in {

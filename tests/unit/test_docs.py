@@ -20,6 +20,7 @@ from lockgate.destinations.json import JsonDestination
 from lockgate.destinations.parquet_file import ParquetFileDestination
 from lockgate.destinations.parquet_folder import ParquetFolderDestination
 from lockgate.destinations.parquet_keyed import ParquetKeyedDestination
+from lockgate.destinations.postgres import PostgresDestination
 from lockgate.destinations.s3_place import S3_OPTIONS
 from lockgate.language import Variables, parse
 from lockgate.plan.source_types import SOURCE_TYPES
@@ -65,6 +66,7 @@ def test_every_destination_has_a_page_with_its_modes_and_options(kind: str) -> N
         "CSV": [CsvDestination],
         "DELTA": [DeltaDestination],
         "JSON": [JsonDestination],
+        "POSTGRES": [PostgresDestination],
         "PARQUET": [ParquetFileDestination, ParquetFolderDestination, ParquetKeyedDestination],
         "S3": [S3Options],
     }
@@ -105,7 +107,7 @@ def test_every_pipeline_in_the_documentation_parses(where: str, text: str) -> No
     assert [d.render() for d in program.diagnostics] == []
 
 
-@pytest.mark.parametrize("name", ["docs/merging.md", "docs/datasets.md", "docs/tables.md"])
+@pytest.mark.parametrize("name", ["docs/merging.md", "docs/datasets.md", "docs/tables.md", "docs/delta-log.md"])
 def test_the_python_of_a_page_runs_and_prints_what_it_says(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -43,6 +43,9 @@ LOCK_TIMEOUT = click.option(
     metavar="SECONDS",
     help="How long to wait for another writer.  [default: 60]",
 )
+S3_CONNECTION = click.option(
+    "--s3-connection", metavar="NAME", help="Of the profile, for s3:// addresses; else its only one."
+)
 DEBUG = click.option("--debug", is_flag=True, help="Show the engine's log and, on failure, the traceback.")
 
 

@@ -41,6 +41,7 @@ _SHOWN_FILES = 20
 @shared.ROW_GROUP_SIZE
 @click.option("--use-merge/--no-use-merge", default=None, help="DuckDB: by MERGE, or not. Else as its version allows.")
 @shared.LOCK_TIMEOUT
+@shared.S3_CONNECTION
 @click.option("--dry-run", is_flag=True, help="Say what would change, and write nothing.")
 @JSON
 @shared.DEBUG

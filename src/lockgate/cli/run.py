@@ -24,6 +24,10 @@ if TYPE_CHECKING:
 MASTER = click.option("--master", metavar="URL", help="A Spark master, such as spark://host:7077 or local[4].")
 REMOTE = click.option("--remote", metavar="URL", help="A Spark Connect server, such as sc://host:15002.")
 
+FULL_REFRESH = click.option("--full-refresh", is_flag=True, help="Read incremental sources from the beginning.")
+FROM = click.option("--from", "start", metavar="VALUE", help="Read a range of incremental sources: from here on,")
+TO = click.option("--to", "end", metavar="VALUE", help="up to this value of the cursor, without it.")
+
 
 @click.command()
 @PIPELINE
@@ -32,6 +36,9 @@ REMOTE = click.option("--remote", metavar="URL", help="A Spark Connect server, s
 @MASTER
 @REMOTE
 @click.option("--supersede", is_flag=True, help="Give up what an interrupted earlier run of this pipeline had staged.")
+@FULL_REFRESH
+@FROM
+@TO
 @JSON
 @DEBUG
 def run(
@@ -41,6 +48,9 @@ def run(
     master: str | None,
     remote: str | None,
     supersede: bool,
+    full_refresh: bool,
+    start: str | None,
+    end: str | None,
     json: bool,
     debug: bool,
 ) -> None:
@@ -51,7 +61,8 @@ def run(
         logging.getLogger().addHandler(logging.NullHandler())
     with errors_shown(debug, json):
         one_spark(master, remote)
-        result = _execute(_ready(pipeline, variables(var), profile, master, remote, supersede, json, debug))
+        given = {"supersede": supersede, "full_refresh": full_refresh, "backfill": (start, end), "debug": debug}
+        result = _execute(_ready(pipeline, variables(var), profile, master, remote, json, given))
     if json:
         print_json(result.to_json())
     else:
@@ -69,9 +80,8 @@ def _ready(
     profile: str | None,
     master: str | None,
     remote: str | None,
-    supersede: bool,
     json: bool,
-    debug: bool,
+    given: dict[str, Any],
 ) -> PipelineRun:
     project = load_project(profile=profile)
     from lockgate.cli.progress import make_progress
@@ -83,8 +93,7 @@ def _ready(
         variables=values,
         settings=spark_settings(project, master=master, remote=remote),
         progress=make_progress(quiet=json),
-        debug=debug,
-        supersede=supersede,
+        **given,
     )
 
 

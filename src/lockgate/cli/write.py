@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 @shared.MAX_ROWS_PER_FILE
 @shared.ROW_GROUP_SIZE
 @shared.LOCK_TIMEOUT
+@shared.S3_CONNECTION
 @JSON
 @shared.DEBUG
 def write(

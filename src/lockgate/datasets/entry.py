@@ -7,7 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from lockgate.datasets.filesystems import local_root
+from lockgate.datasets.choice import chosen_engine
+from lockgate.datasets.filesystems import local_root, s3_root
+from lockgate.datasets.on_s3 import merge_on_s3, refuse_overwrite, refuse_spark, s3_folder
 from lockgate.datasets.sources import source_and_engine
 from lockgate.datasets.writing import WriteRequest, write_rows
 from lockgate.errors import ArgumentError
@@ -15,8 +17,9 @@ from lockgate.merging.driver import MergeRequest, merge_rows
 from lockgate.merging.keys import normalize_keys
 from lockgate.merging.order import parse_order_by
 from lockgate.merging.result import MergeResult, WriteResult
-from lockgate.merging.source import open_source
+from lockgate.merging.source import load_source, open_source
 from lockgate.merging.strategy import MergeStrategy
+from lockgate.merging.table_source import TableSource
 from lockgate.storage.local import LocalStorage
 from lockgate.targets.folder import DEFAULT_LOCK_TIMEOUT
 from lockgate.targets.open_folder import DatasetFolder
@@ -47,6 +50,7 @@ def merge(
     lock_timeout: float = DEFAULT_LOCK_TIMEOUT,
     connection: Any = None,
     spark: Any = None,
+    s3_connection: str | None = None,
     storage: LocalStorage | None = None,
 ) -> MergeResult:
     """Merge rows by key into the Parquet dataset at `path`: all of it, or nothing.
@@ -75,6 +79,12 @@ def merge(
         shown_root=str(path).rstrip("/") or "/",
     )
     disk = storage or LocalStorage()
+    prefix = s3_root(path, filesystem)
+    if prefix is not None:
+        refuse_spark(engine)
+        folder = s3_folder(prefix, disk, connection=s3_connection, lock_timeout=lock_timeout)
+        with chosen_engine(engine, disk, use_merge=use_merge, connection=connection) as chosen:
+            return merge_on_s3(TableSource(load_source(source)), folder, chosen, request)
     target = DatasetFolder(local_root(path, filesystem), disk, lock_timeout=lock_timeout)
     writes = not dry_run and (target.exists() or request.strategy.actions.creates)
     if writes:
@@ -149,6 +159,7 @@ def write_dataset(
     max_rows_per_file: int = DEFAULT_MAX_ROWS_PER_FILE,
     row_group_size: int = DEFAULT_ROW_GROUP_SIZE,
     lock_timeout: float = DEFAULT_LOCK_TIMEOUT,
+    s3_connection: str | None = None,
     storage: LocalStorage | None = None,
 ) -> WriteResult:
     """Add rows to the Parquet dataset at `path` in new files, or replace all its rows; all of it, or nothing.
@@ -168,6 +179,11 @@ def write_dataset(
         shown_root=str(path).rstrip("/") or "/",
     )
     disk = storage or LocalStorage()
+    prefix = s3_root(path, filesystem)
+    if prefix is not None:
+        refuse_overwrite(mode, prefix)
+        folder = s3_folder(prefix, disk, connection=s3_connection, lock_timeout=lock_timeout)
+        return write_rows(open_source(source), folder, disk, request)
     target = DatasetFolder(local_root(path, filesystem), disk, lock_timeout=lock_timeout)
     return write_rows(open_source(source), target, disk, request)
 

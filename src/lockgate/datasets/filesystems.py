@@ -1,4 +1,4 @@
-"""Which folder of this machine a path and a filesystem mean."""
+"""Which folder of this machine, or which prefix of S3, a path and a filesystem mean."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from urllib.parse import unquote, urlsplit
 
 from lockgate.errors import ArgumentError, StorageError
 from lockgate.storage.local import explained
+from lockgate.storage.s3_address import S3Address, is_s3, parse_address
 
 
 def local_root(path: str | Path, filesystem: Any = None) -> Path:
@@ -42,6 +43,35 @@ def local_root(path: str | Path, filesystem: Any = None) -> Path:
     return root
 
 
+def s3_root(path: str | Path, filesystem: Any = None) -> S3Address | None:
+    """The prefix of a dataset on S3; None if the path names none.
+
+    >>> s3_root("/data/orders") is None
+    True
+    """
+    text = str(path)
+    if not is_s3(text):
+        return None
+    if filesystem is not None:
+        raise ArgumentError(
+            "a dataset at an s3:// address is reached by the profile's connection or the AWS variables, not by a "
+            "filesystem that is given",
+            in_place="nothing was written",
+            hint="leave filesystem out; endpoint and credentials come from a connection of the type s3",
+        )
+    try:
+        address = parse_address(text)
+    except ValueError as error:
+        raise ArgumentError(str(error), in_place="nothing was written") from None
+    if address.key.lower().endswith(".parquet"):
+        raise ArgumentError(
+            f"{text!r} is an object; merges and dataset writes go to a prefix of Parquet objects",
+            in_place="nothing was written",
+            hint="name the prefix that holds the object",
+        )
+    return address
+
+
 def _is_text(path: str) -> bool:
     """Names that are not UTF-8 cannot be put into a journal, nor into an Arrow table of files."""
     try:
@@ -62,5 +92,5 @@ def _unavailable(name: str) -> ArgumentError:
     return ArgumentError(
         f"datasets on {name!r} are not available in this version",
         in_place="nothing was written",
-        hint="use a local folder",
+        hint="use a local folder or an s3:// address",
     )

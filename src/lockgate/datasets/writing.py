@@ -8,12 +8,11 @@ from typing import Literal
 import pyarrow as pa
 
 from lockgate.engines.new_files import write_new_files
-from lockgate.merging.protocol import OpenTarget
+from lockgate.merging.protocol import OpenTarget, Target
 from lockgate.merging.result import MergeFileMetadata, WriteResult
 from lockgate.merging.schema import agree, fit
 from lockgate.merging.shape import Shape, new_shape, partition_columns, shape_of
 from lockgate.storage.local import LocalStorage
-from lockgate.targets.open_folder import DatasetFolder
 
 
 @dataclass(frozen=True)
@@ -31,7 +30,7 @@ class WriteRequest:
 
 
 def write_rows(
-    source: pa.RecordBatchReader, target: DatasetFolder, storage: LocalStorage, request: WriteRequest
+    source: pa.RecordBatchReader, target: Target, storage: LocalStorage, request: WriteRequest
 ) -> WriteResult:
     with target.opened(request.identity) as opened:
         shape = _shape(opened, source.schema, request)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ import pyarrow.parquet as pq
 from lockgate.datasets.entry import DEFAULT_ROW_GROUP_SIZE
 from lockgate.datasets.writing import WriteRequest, fitted
 from lockgate.destinations.delta_records import DeltaChange, DeltaExport
+from lockgate.destinations.delta_window import Replaced, replaced
 from lockgate.destinations.keyed_merge import merge_staged_rows, outcome_of
 from lockgate.destinations.protocol import Outcome
 from lockgate.engines.new_files import write_new_files
@@ -69,7 +71,8 @@ def _written(export: DeltaExport, target: DeltaTarget, folder: Path) -> DeltaCha
     parts = sorted(rows.rglob("part-*.parquet"))
     counts = {part: int(pq.read_metadata(part).num_rows) for part in parts}
     by_folder = {column: given.field(column).type for column in export.staged_by}
-    if _fits(shape, given, export):
+    there = replaced(target, export.window) if export.window is not None else Replaced()
+    if _fits(shape, given, export) and there.rows == there.rows_of_files:
         files, partitions = {}, {}
         for number, part in enumerate(part for part in parts if counts[part]):
             inside = part.relative_to(rows).parent.as_posix()
@@ -81,18 +84,28 @@ def _written(export: DeltaExport, target: DeltaTarget, folder: Path) -> DeltaCha
             target.storage.make_scratch_folder(folder)
         new = shape.new_files(shape.schema, folder, request)
         reader = pa.RecordBatchReader.from_batches(given, _batches(parts, rows, given, by_folder))
-        written = [a for a in write_new_files(fitted(reader, shape.schema), new, target.storage) if a.written.rows]
+        every = pa.RecordBatchReader.from_batches(
+            shape.schema, chain(there.kept(shape.schema), fitted(reader, shape.schema))
+        )
+        written = [a for a in write_new_files(every, new, target.storage) if a.written.rows]
         files = {each.name: each.written.path for each in written}
         partitions = shape.partitions_of(list(files), shape.schema)
         target.storage.fsync_folder(folder)
     outcome = Outcome(
         inserted=sum(counts.values()),
         updated=0,
-        deleted=_rows_there(target) if replaces else 0,
-        files={"rewritten": 0, "added": len(files), "preserved": 0 if replaces else len(target.files())},
+        deleted=_rows_there(target) if replaces else there.rows,
+        files={
+            "rewritten": 0,
+            "added": len(files),
+            "preserved": 0 if replaces else len(target.files()) - len(there.names),
+        },
         paths=tuple(str(root / name) for name in files),
     )
-    change = _change(target, files, (), details_of(shape, partitions, request), outcome)
+    details = details_of(shape, partitions, request)
+    if export.window is not None:
+        details = replace(details, read=there.names, parameters={**details.parameters, "mode": "Incremental"})
+    change = _change(target, files, there.names, details, outcome)
     return replace(change, removes_all=replaces)
 
 

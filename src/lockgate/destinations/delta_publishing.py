@@ -11,8 +11,10 @@ from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 
+from lockgate.datasets.by_spark import active_session
 from lockgate.destinations.delta_changes import prepared_change
 from lockgate.destinations.delta_records import OUTCOME, DeltaChange, DeltaExport, outcome_from, outcome_text
 from lockgate.destinations.protocol import ExportRequest, Layout, Outcome, Prepared, StagedRows, Surroundings
@@ -25,7 +27,8 @@ from lockgate.tables.writable import TRIES
 from lockgate.targets.delta import DeltaTarget, commit_all
 from lockgate.targets.described import ChangeDetails
 from lockgate.txlog.actions import Add, from_json
-from lockgate.txlog.commits import TableCommit
+from lockgate.txlog.commits import Note, TableCommit
+from lockgate.txlog.reading_features import DELETION_VECTORS
 from lockgate.txlog.schema_json import arrow_schema
 from lockgate.txlog.writer import TxnLogWriter
 
@@ -44,6 +47,7 @@ def staged_export(
     for folder in {f for part in rows.parts for f in part.parents if f.is_relative_to(rows.root)}:
         area.storage.fsync_folder(folder)
     export = DeltaExport.by(request, root, rows.root, rows.schema, layout.partition_by)
+    _refuse_other_zone(export)
     with opened_log(address, area.storage) as txn_log:
         target = _target(export, txn_log, area.storage)
         if target.snapshot is None and not txn_log.has_table(export.table):
@@ -60,15 +64,32 @@ def staged_export(
     )
 
 
+def _refuse_other_zone(export: DeltaExport) -> None:
+    """Spark spells instants in the names of folders by the zone of its session, and does not say so there."""
+    instants = [c for c in export.staged_by if arrow_schema(export.schema).field(c).type == pa.timestamp("us", "UTC")]
+    session = active_session() if instants else None
+    zone = session.conf.get("spark.sql.session.timeZone", "UTC") if session is not None else "UTC"
+    if zone not in ("UTC", "Etc/UTC"):
+        raise StageError(
+            f"the table {export.table} is partitioned by the timestamp {instants[0]}, and the Spark session has the "
+            f"zone {zone}",
+            in_place="nothing was published; every destination is as it was",
+            hint="set spark.sql.session.timeZone to UTC, or partition by a date",
+        )
+
+
 def publish_exports(prepared: Sequence[Prepared], around: Surroundings, address: str) -> list[Outcome]:
     """Each transaction has one change a table: exports to one table follow each other, all else is at once."""
     exports = [DeltaExport.from_json(each.instructions["export"]) for each in prepared]
     outcomes: dict[int, Outcome] = {}
     with opened_log(address, around.storage) as txn_log:
-        for number, members in enumerate(_rounds(exports)):
+        rounds = _rounds(exports)
+        for number, members in enumerate(rounds):
             together = [prepared[i] for i in members]
+            notes = around.notes if number == len(rounds) - 1 else ()  # with the last rows that they stand for
+            txn_id = _transaction(exports[members[0]].run, number)
             try:
-                done = _publish_round(together, _transaction(exports[members[0]].run, number), around.storage, txn_log)
+                done = _publish_round(together, txn_id, around.storage, txn_log, notes)
             except CommitStateUnknown as error:
                 raise OutcomeUnknown(error.message, in_place=error.in_place, hint="reach the log again") from error
             outcomes.update(zip(members, done, strict=True))
@@ -105,7 +126,7 @@ def _transaction(run: str, number: int) -> str:
 
 
 def _publish_round(
-    members: Sequence[Prepared], txn_id: str, storage: LocalStorage, txn_log: TxnLogWriter
+    members: Sequence[Prepared], txn_id: str, storage: LocalStorage, txn_log: TxnLogWriter, notes: Sequence[Note]
 ) -> list[Outcome]:
     exports = [DeltaExport.from_json(each.instructions["export"]) for each in members]
     changes = [DeltaChange.from_json(each.instructions["change"]) for each in members]
@@ -113,12 +134,13 @@ def _publish_round(
         done = txn_log.find_transaction(txn_id)
         if done:  # by a process that died before it could say so, or whose reply was lost
             return [_recorded(txn_log, e, c, done) for e, c in zip(exports, changes, strict=True)]
+        _refuse_repeated(notes, txn_log)
         changes = [
             _current(each, export, change, txn_log, storage, tried)
             for each, export, change in zip(members, exports, changes, strict=True)
         ]
         try:
-            versions = _commit(exports, changes, txn_id, storage, txn_log)
+            versions = _commit(exports, changes, txn_id, storage, txn_log, notes)
         except VersionConflict as error:
             if tried == TRIES:
                 error.hint = f"the change was made ready {TRIES} times; resume when fewer write to the table"
@@ -131,6 +153,18 @@ def _publish_round(
             for export, change in zip(exports, changes, strict=True)
         ]
     raise AssertionError("unreachable")
+
+
+def _refuse_repeated(notes: Sequence[Note], txn_log: TxnLogWriter) -> None:
+    """Another run, maybe of another machine, has read the same rows of an incremental source and published them."""
+    for note in notes:
+        found = txn_log.notes(note.name).get("")
+        if found is not None and found[0] > note.base:
+            source = note.name.rpartition(" ")[2]
+            raise PublishError(
+                f"another run has published the rows of the source {source} meanwhile",
+                hint="run the pipeline again: it takes what is new since then",
+            )
 
 
 def _current(
@@ -166,6 +200,7 @@ def _commit(
     txn_id: str,
     storage: LocalStorage,
     txn_log: TxnLogWriter,
+    notes: Sequence[Note],
 ) -> dict[str, int]:
     with ExitStack() as stack:
         commits, placed = [], []
@@ -178,7 +213,7 @@ def _commit(
             files = {name: root / staged for name, staged in change.moves.items()}
             placed.append(stack.enter_context(_target(export, txn_log, storage, change).placing(files)))
             commits.append(_table_commit(export, change, txn_log, storage))
-        return commit_all(txn_log, commits, placed, txn_id=txn_id) if commits else {}
+        return commit_all(txn_log, commits, placed, txn_id=txn_id, notes=notes) if commits else {}
 
 
 def _changes_nothing(export: DeltaExport, change: DeltaChange) -> bool:
@@ -215,9 +250,9 @@ def _target(
     there = txn_log.has_table(export.table) and txn_log.current_version(export.table) >= 0
     snapshot = None
     if there and change is None:
-        snapshot = txn_log.snapshot(export.table)
+        snapshot = txn_log.snapshot(export.table, understood=(DELETION_VECTORS,))
     elif change is not None and change.read_version is not None:
-        snapshot = txn_log.snapshot(export.table, version=change.read_version)
+        snapshot = txn_log.snapshot(export.table, version=change.read_version, understood=(DELETION_VECTORS,))
     if snapshot is not None and Path(snapshot.location) != export.root:
         raise StageError(
             f"the table {export.table} is in {snapshot.location}, and its rows are staged for {export.folder}",

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from lockgate.destinations.keyed_records import Wanted
-from lockgate.destinations.protocol import ExportRequest, Outcome
+from lockgate.destinations.protocol import ExportRequest, Outcome, Window
 from lockgate.modes import KEYED_MODES
 
 OUTCOME = "outcome"  # the key of a commit's metrics under which a run finds its counts again
@@ -32,6 +32,7 @@ class DeltaExport:
     compression: str | None = None
     max_rows_per_file: int = 5_000_000
     merge: Wanted | None = None
+    window: tuple[str, str, str] | None = None  # the column and its bounds, as texts; these rows take its place
 
     @property
     def id(self) -> str:
@@ -62,6 +63,7 @@ class DeltaExport:
             compression=wanted.compression,
             max_rows_per_file=wanted.max_rows_per_file,
             merge=wanted if request.mode in KEYED_MODES else None,
+            window=_texts(request.window) if request.window is not None else None,
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -103,6 +105,10 @@ class DeltaChange:
     def from_json(cls, record: Mapping[str, Any]) -> DeltaChange:
         lists = {name: tuple(value) for name, value in record.items() if isinstance(value, list)}
         return cls(**{**record, **lists, "outcome": outcome_from(record["outcome"])})
+
+
+def _texts(window: Window) -> tuple[str, str, str]:
+    return window.column, window.start.isoformat(), window.end.isoformat()
 
 
 def outcome_from(record: Mapping[str, Any]) -> Outcome:

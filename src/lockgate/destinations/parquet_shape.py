@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path, PurePath
-from typing import Any
 
 from lockgate.errors import StageError
 from lockgate.storage.local import LocalStorage
@@ -11,14 +10,17 @@ from lockgate.targets.folder import FolderTarget
 
 _TRIES = 3
 
+FileShape = tuple[dict[str, str], tuple[str, ...]]
+
 
 def refuse_other_shape(root: Path, staged: Path, name: PurePath) -> None:
     """Compare a staged file, which will be at `name` in the folder, with the newest one there: a mixed folder is one
     that half of its readers cannot read."""
-    import pyarrow.parquet as pq
+    refuse_difference(root, _newest_shape(root), shape_of_file(staged, name))
 
-    old = _newest_shape(root)
-    new = _shape(pq.read_schema(staged), name)
+
+def refuse_difference(root: object, old: FileShape | None, new: FileShape) -> None:
+    """Say how a new file differs from one that is there."""
     if old is None or old == new:
         return
     columns = sorted({**old[0], **new[0]})
@@ -36,22 +38,23 @@ def refuse_other_shape(root: Path, staged: Path, name: PurePath) -> None:
     )
 
 
-def _newest_shape(root: Path) -> tuple[dict[str, str], tuple[str, ...]] | None:
-    import pyarrow.parquet as pq
-
+def _newest_shape(root: Path) -> FileShape | None:
     for _ in range(_TRIES):
         names = FolderTarget(root, LocalStorage()).files()
         if not names:
             return None
         try:
             newest = max(names, key=lambda name: (root / name).stat().st_mtime_ns)
-            return _shape(pq.read_schema(root / newest), PurePath(newest))
+            return shape_of_file(root / newest, PurePath(newest))
         except FileNotFoundError:  # another writer replaced it while we looked
             continue
     return None
 
 
-def _shape(schema: Any, path: PurePath) -> tuple[dict[str, str], tuple[str, ...]]:
+def shape_of_file(file: Path, path: PurePath) -> FileShape:
     """Names and types of a file's columns, and the partition columns its folders stand for, in their order."""
+    import pyarrow.parquet as pq
+
+    schema = pq.read_schema(file)
     pairs = [part.partition("=") for part in path.parent.parts]
     return {field.name: str(field.type) for field in schema}, tuple(name for name, equals, _ in pairs if equals)

@@ -124,6 +124,8 @@ def _server_error(error: Any, words: list[str]) -> ServerError:
         for name, value in getattr(error, "details", None) or ()
     }
     text = fields.get("MESSAGE_PRIMARY") or str(error).partition("\n\nQuery was:")[0].strip()
+    if text.startswith(("IO: [libpq] Failed to execute query '", "Failed to execute query '")):
+        text = text.rpartition("': ")[2]  # of the driver's own questions, which say nothing to a reader
     text = " ".join(text.removeprefix("IO: ").removeprefix("[libpq] ").split())
     return ServerError(without(words, text), error.sqlstate or None, fields)
 

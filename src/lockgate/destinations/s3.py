@@ -19,8 +19,11 @@ from lockgate.destinations.protocol import (
     StagedRows,
     Surroundings,
 )
+from lockgate.destinations.s3_append import S3AppendDestination
+from lockgate.destinations.s3_keyed import S3KeyedDestination
 from lockgate.destinations.s3_object import S3ObjectDestination
-from lockgate.destinations.s3_place import S3_OPTIONS, connection_of, format_of
+from lockgate.destinations.s3_place import S3_OPTIONS, connection_of, format_of, is_prefix
+from lockgate.modes import KEYED_MODES
 from lockgate.storage.s3_address import is_s3
 from lockgate.storage.s3_settings import connection_problem
 from lockgate.storage.staging import StagingArea
@@ -32,8 +35,13 @@ _OBJECTS: dict[str, Destination] = {
 }
 
 
+_APPENDED: Destination = S3AppendDestination()
+_KEYED: Destination = S3KeyedDestination()
+
+
 def _form(asked: ExportRequest | Prepared, kind: str) -> Destination:
-    del asked
+    if kind == "PARQUET" and is_prefix(asked.destination, kind):
+        return _KEYED if asked.mode in KEYED_MODES else _APPENDED
     return _OBJECTS[kind]
 
 

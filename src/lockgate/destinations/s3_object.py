@@ -17,7 +17,6 @@ from lockgate.destinations.one_file import OneFileDestination, split_suffixes
 from lockgate.destinations.protocol import Complaint, ExportRequest, Layout, Outcome, Prepared, StagedRows, Surroundings
 from lockgate.destinations.s3_leftovers import abort_staged
 from lockgate.destinations.s3_place import (
-    MARK,
     connection_of,
     inner_request,
     is_marked,
@@ -30,7 +29,7 @@ from lockgate.errors import ObjectChanged, ObjectMissing, OutcomeUnknown, Publis
 from lockgate.storage.local import LocalStorage
 from lockgate.storage.s3 import S3Object, S3Storage
 from lockgate.storage.s3_address import S3Address, parse_address
-from lockgate.storage.s3_record import begin_upload
+from lockgate.storage.s3_record import MARK, begin_upload
 from lockgate.storage.s3_upload import Upload, Uploaded, upload_file
 from lockgate.storage.staging import StagingArea
 

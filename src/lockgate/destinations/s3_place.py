@@ -10,9 +10,10 @@ from typing import Any
 from lockgate.config import STATE_FOLDER, Connection
 from lockgate.destinations.one_file import COMPRESSION_OF_SUFFIX
 from lockgate.destinations.options import Option
-from lockgate.destinations.protocol import ExportRequest
+from lockgate.destinations.protocol import Complaint, ExportRequest
 from lockgate.storage.local import LocalStorage
 from lockgate.storage.s3 import S3Storage
+from lockgate.storage.s3_record import MARK
 from lockgate.storage.s3_settings import chosen_settings
 
 FORMATS = ("csv", "json", "parquet")
@@ -62,12 +63,18 @@ def staging_folder(project: Path) -> Path:
     return (project / STATE_FOLDER / "staging").resolve()
 
 
+def no_replace(request: ExportRequest) -> Complaint:
+    message = (
+        f"MODE REPLACE of all objects below {request.destination} is not possible: S3 swaps in one object at a time, "
+        "and readers would see old and new rows together"
+    )
+    hint = "name one object, such as s3://bucket/name.parquet; use MODE APPEND; or use TYPE DELTA for a table"
+    return Complaint("mode", "mode-unsupported", message, hint)
+
+
 def mark_of(request: ExportRequest) -> dict[str, str]:
     """What an object says of the export that wrote it, so that a lost reply can be settled by looking."""
     return {MARK: f"{request.run}-{request.number}"}
-
-
-MARK = "lockgate-write"
 
 
 def is_marked(metadata: Mapping[str, Any], mark: str) -> bool:

@@ -8,7 +8,11 @@ from lockgate.config import Connection
 from lockgate.language.diagnostics import Diagnostic, did_you_mean
 from lockgate.language.statements import SourceStep
 from lockgate.plan.draft import Draft
-from lockgate.plan.source_types import SOURCE_TYPES, Parameter
+from lockgate.plan.incremental_sources import incremental_problems
+from lockgate.plan.postgres_sources import postgres_problems
+from lockgate.plan.source_types import CONNECTION_TYPES, SOURCE_TYPES, Parameter, format_of_source
+from lockgate.storage.s3_address import is_s3, parse_address
+from lockgate.storage.s3_settings import connection_problem
 from lockgate.tables.places import name_problem
 
 _KIND_NAMES: Mapping[type, str] = {
@@ -40,17 +44,52 @@ def _problems(source: SourceStep, connections: Mapping[str, Connection]) -> Iter
         message = f"the profile has no connection {source.connection}"
         yield Diagnostic(source.type_place, "unknown-connection", message, hint)
         return
-    if source.connection is not None:
-        kind = connections[source.connection].type.upper()
-        message = f"connection {source.connection} has the type {kind}, which this version cannot read from"
-        yield Diagnostic(source.type_place, "unknown-type", message, "files are read with TYPE CSV, JSON or PARQUET")
-        return
     type_name = str(source.connector_type).upper()
     parameters = SOURCE_TYPES.get(type_name)
+    if source.connection is not None:
+        type_name = connections[source.connection].type.upper()
+        if type_name not in CONNECTION_TYPES:
+            message = f"connection {source.connection} has the type {type_name}, which this version cannot read from"
+            hint = "files are read with TYPE CSV, JSON or PARQUET"
+            yield Diagnostic(source.type_place, "unknown-type", message, hint)
+            return
+        parameters = {name: known for name, known in SOURCE_TYPES[type_name].items() if name != "connection"}
     if parameters is None:
         yield _unknown_type(source, type_name)
         return
-    yield from _parameter_problems(source, type_name, parameters)
+    if type_name == "S3":
+        form = format_of_source(source.params)
+        if form is None:
+            message = "TYPE S3 needs the parameter 'format': csv, json or parquet"
+            yield Diagnostic(source.param_places.get("format", source.params_place), "missing-parameter", message)
+            return
+        parameters = {**SOURCE_TYPES[form], **parameters}
+    yield from _s3_problems(source, type_name, connections)
+    found = list(_parameter_problems(source, type_name, parameters))
+    yield from found
+    if not found:  # what belongs together is judged where each by itself is right
+        yield from incremental_problems(source)
+        if type_name == "POSTGRES":
+            yield from postgres_problems(source, connections)
+
+
+def _s3_problems(source: SourceStep, type_name: str, connections: Mapping[str, Connection]) -> Iterator[Diagnostic]:
+    """What is wrong with addresses of S3 and with how they are reached."""
+    given = source.params.get("path")
+    paths = [p for p in (given if isinstance(given, list) else [given]) if isinstance(p, str)]
+    place = source.param_places.get("path", source.params_place)
+    on_s3 = [path for path in paths if is_s3(path)]
+    if len(on_s3) < len(paths) and (on_s3 or type_name == "S3"):
+        yield Diagnostic(place, "bad-parameter", "the paths of one source are all on S3 or all on this machine")
+        return
+    for path in on_s3:
+        try:
+            parse_address(path)
+        except ValueError as error:
+            yield Diagnostic(place, "bad-parameter", str(error), "s3:// addresses look like s3://bucket/key")
+    name = source.params.get("connection")
+    if on_s3 and (name is None or isinstance(name, str)) and (problem := connection_problem(connections, name)):
+        yield Diagnostic(source.param_places.get("connection", place), "bad-connection", problem)
 
 
 def _unknown_type(source: SourceStep, type_name: str) -> Diagnostic:

@@ -32,14 +32,18 @@ def run(
     variables: Mapping[str, Any] | None = None,
     profile: str | None = None,
     spark: SparkSession | None = None,
+    full_refresh: bool = False,
+    backfill: tuple[str | None, str | None] | None = None,
 ) -> RunResult:
     """Run a pipeline and publish its results, all of them or none.
 
     A failure raises a `LockgateError` whose `result` says how far the run came. `spark` is a session to use instead
-    of the profile's; it is left as it was found.
+    of the profile's; it is left as it was found. `full_refresh` reads incremental sources from the beginning;
+    `backfill` reads a range of their cursors again, from the first value up to the second one.
     """
     project = load_project(profile=profile)
-    return make_run(pipeline, project, variables=variables, spark=spark).execute()
+    ready = make_run(pipeline, project, variables=variables, spark=spark, full_refresh=full_refresh, backfill=backfill)
+    return ready.execute()
 
 
 def make_run(
@@ -52,6 +56,8 @@ def make_run(
     progress: Progress | None = None,
     debug: bool = False,
     supersede: bool = False,
+    full_refresh: bool = False,
+    backfill: tuple[str | None, str | None] | None = None,
 ) -> PipelineRun:
     """A run that is ready to execute; raises PipelineError if the pipeline is wrong."""
     plan = load_plan(pipeline, project, variables)
@@ -69,6 +75,9 @@ def make_run(
         state=RunState(project.state),
         progress=progress or Silent(),
         supersede=supersede,
+        full_refresh=full_refresh,
+        start=backfill[0] if backfill else None,
+        end=backfill[1] if backfill else None,
         local=_sees_our_files(settings),
     )
 

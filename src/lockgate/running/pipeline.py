@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -19,20 +19,25 @@ from lockgate.errors import (
     PublishError,
     RunError,
     StateError,
+    WatermarkMoved,
 )
 from lockgate.language.statements import SourceStep
 from lockgate.plan.steps import Plan, Step
 from lockgate.running.checks import failure, found, run_check
 from lockgate.running.frames import Frames, opened_frames
+from lockgate.running.incremental import Reading, check_reading
+from lockgate.running.log_watermarks import with_those_of_the_log
 from lockgate.running.progress import Progress, Silent
 from lockgate.running.publish import publish_exports
 from lockgate.running.requests import export_requests
 from lockgate.running.result import ExportResult, RunResult, StepResult
+from lockgate.running.s3_sources import local_sources
 from lockgate.running.settle import discard_staged, settle_previous
 from lockgate.running.sources import find_missing, recover_folders
 from lockgate.running.spark_errors import spark_message
 from lockgate.running.stage import bring_home, check_columns, stage_rows
 from lockgate.running.state import RunState
+from lockgate.sources.watermark import PendingWatermark
 from lockgate.storage.local import LocalStorage
 from lockgate.storage.staging import PREFIX, StagingArea, area_path
 from lockgate.targets.folder import sweep_dead_staging
@@ -72,6 +77,9 @@ class PipelineRun:
     progress: Progress = field(default_factory=Silent)
     clock: Callable[[], datetime] = utc_now
     supersede: bool = False
+    full_refresh: bool = False  # of incremental sources: read them from the beginning
+    start: str | None = None  # a backfill of incremental sources: from this value of their cursors on
+    end: str | None = None  # and up to this one
     local: bool = True  # Spark sees the same files as this process, so that missing ones can be found before it starts
 
     def __post_init__(self) -> None:
@@ -81,6 +89,8 @@ class PipelineRun:
         self._exports = list(self._requests())
         self.ending: LockgateError | None = None  # what an interrupted or failed run ended with
         self._settling = False  # an earlier run; what is published meanwhile is its result, not ours
+        self._watermarks: dict[str, PendingWatermark] = {}
+        check_reading(Reading({}, self.full_refresh, self.start, self.end), self.plan)
         self._promised = False  # to publish: from then on staged results are kept until they are published
         self.result.exports = [export.result for export in self._exports]
 
@@ -133,11 +143,23 @@ class PipelineRun:
             if self.local and isinstance(step.statement, SourceStep):
                 find_missing(step.statement, self.project.root)
                 recover_folders(step.statement, self.project.root)
+        with local_sources(self.plan, self.project, self.run, self.storage, self.progress, local=self.local) as plan:
+            self._stage_and_check_with(plan)
+
+    def _stage_and_check_with(self, plan: Plan) -> None:
+        """`plan` is the run's own, but for sources on S3, which have been brought here."""
         self._make_areas()  # first of all: a folder that cannot be written is found before hours of work
         with self.progress.working("starting Spark"):
             session = self.open_session()
-        with opened_frames(session, self.plan, self.project, self.run) as frames:
-            for number, step in enumerate(self.plan.steps):
+        # After earlier runs are settled: what they had promised to publish has moved its watermarks by now.
+        profile = self.project.profile.name
+        recorded = self.state.watermarks(self.plan.pipeline, profile)
+        known = with_those_of_the_log(self.plan, self.project, recorded)
+        if known != recorded:
+            self.state.adopt_watermarks(self.plan.pipeline, profile, known)
+        reading = Reading(known, self.full_refresh, self.start, self.end)
+        with opened_frames(session, plan, self.project, self.run, reading) as frames:
+            for number, step in enumerate(plan.steps):
                 with self._timed(number):
                     frames.build(step, number)
                 if step.kind not in ("check", "export"):
@@ -147,12 +169,14 @@ class PipelineRun:
                     self._check_columns(export, frames)
             for number in frames.keyed_steps:
                 self._check_rows(number, frames)
+            self._watermarks = frames.watermarks(self.progress)
             self.progress.phase("stage")
             for export in self._exports:
                 with self._timed(export.step_number):
                     self._stage(export, frames)
             self.progress.phase("check")
             self._check(frames)
+            frames.require_unchanged()
 
     def _check_columns(self, export: _Export, frames: Frames) -> None:
         """Of all exports before the rows of any are computed."""
@@ -184,6 +208,7 @@ class PipelineRun:
     def _stage(self, export: _Export, frames: Frames) -> None:
         assert export.area is not None
         export.result.status = "failed"  # until it is staged
+        export.request = replace(export.request, window=frames.window(export.step))
         with frames.exporting(export.step), self._rows_area(export.area) as spark_area:
             with self.progress.working(f"staging {export.result.name}", watch=spark_area.rows):
                 layout = export.destination.layout(export.request)
@@ -238,7 +263,11 @@ class PipelineRun:
             assert export.area is not None
             export.area.seal()
         self._promised = True
-        self.state.publishing(self.run, self.result.to_json(), self._prepared())
+        try:
+            self.state.publishing(self.run, self.result.to_json(), self._prepared(), self._watermarks)
+        except WatermarkMoved:
+            self._promised = False
+            raise
         results = {export.number: export.result for export in self._exports}
         try:
             publish_exports(self.run, self.state, self._around, self.progress, results)

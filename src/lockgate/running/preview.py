@@ -28,12 +28,18 @@ from lockgate.plan.describe import to_json
 from lockgate.plan.steps import Plan
 from lockgate.running.checks import failure, found, run_check
 from lockgate.running.frames import Frames, opened_frames
+from lockgate.running.incremental import Reading, check_reading
+from lockgate.running.log_watermarks import with_those_of_the_log
 from lockgate.running.progress import Progress, Silent
 from lockgate.running.requests import export_requests
 from lockgate.running.result import CheckResult
+from lockgate.running.s3_sources import local_sources
 from lockgate.running.sources import find_missing, refuse_unfinished
 from lockgate.running.spark_errors import spark_message, speaks_of_sql
 from lockgate.running.stage import check_columns, count_rows
+from lockgate.running.state import RunState
+from lockgate.storage.local import LocalStorage
+from lockgate.storage.s3_address import is_s3
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -92,9 +98,13 @@ class Preview:
     run: str  # no run has this id; it names the views of the session
     open_session: Callable[[], AbstractContextManager[SparkSession]]
     progress: Progress = field(default_factory=Silent)
+    full_refresh: bool = False  # these three as of a run
+    start: str | None = None
+    end: str | None = None
     local: bool = True  # as of a run
 
     def __post_init__(self) -> None:
+        check_reading(Reading({}, self.full_refresh, self.start, self.end), self.plan)
         self._requests = list(export_requests(self.plan, self.project, self.run))
         self.result = PreviewResult(self.plan, [Prediction() for _ in self._requests])
 
@@ -126,12 +136,19 @@ class Preview:
             if self.local and isinstance(step.statement, SourceStep):
                 find_missing(step.statement, self.project.root)
                 refuse_unfinished(step.statement, self.project.root)
+        storage = LocalStorage()
+        recorded = RunState(self.project.state).watermarks(self.plan.pipeline, self.project.profile.name)
+        known = with_those_of_the_log(self.plan, self.project, recorded)
+        reading = Reading(known, self.full_refresh, self.start, self.end)
         with (
             _no_bytecode(),
+            local_sources(
+                self.plan, self.project, self.run, storage, self.progress, local=self.local, looking=True
+            ) as plan,
             self.open_session() as session,
-            opened_frames(session, self.plan, self.project, self.run) as frames,
+            opened_frames(session, plan, self.project, self.run, reading) as frames,
         ):
-            for number, step in enumerate(self.plan.steps):
+            for number, step in enumerate(plan.steps):
                 frames.build(step, number)
             for numbers, (number, request, destination) in zip(self.result.exports, self._requests, strict=True):
                 with self._deciding(numbers, number, frames):
@@ -175,8 +192,8 @@ class Preview:
 
 def _predict(numbers: Prediction, frame: DataFrame, request: ExportRequest, destination: Destination) -> None:
     keyed = request.mode in KEYED_MODES
-    if keyed and request.type == "PARQUET":
-        _take(numbers, _merged(frame, request), request, local_path(request).resolve())
+    if keyed and request.type in ("PARQUET", "S3"):
+        _take(numbers, _merged(frame, request), request, _place(request))
         return
     if keyed and request.type == "DELTA":
         from lockgate.destinations.delta_preview import decided_merge
@@ -198,7 +215,14 @@ def _merged(frame: DataFrame, request: ExportRequest) -> MergeResult:
     """The merge as far as its decision. A DataFrame is compared by Spark, unless an engine of this machine is asked."""
     from lockgate.datasets.entry import merge
 
-    return merge(_source(frame, request), local_path(request).resolve(), dry_run=True, **asdict(Wanted.by(request)))
+    options = asdict(Wanted.by(request))
+    if is_s3(request.destination):
+        options["s3_connection"] = request.options.get("connection")
+    return merge(_source(frame, request), _place(request), dry_run=True, **options)
+
+
+def _place(request: ExportRequest) -> str | Path:
+    return request.destination.rstrip("/") if is_s3(request.destination) else local_path(request).resolve()
 
 
 def _source(frame: DataFrame, request: ExportRequest) -> Any:
@@ -208,7 +232,7 @@ def _source(frame: DataFrame, request: ExportRequest) -> Any:
     return frame
 
 
-def _take(numbers: Prediction, merged: MergeResult, request: ExportRequest, folder: Path) -> None:
+def _take(numbers: Prediction, merged: MergeResult, request: ExportRequest, folder: str | Path) -> None:
     numbers.rows = merged.source_count
     numbers.inserted, numbers.updated, numbers.deleted = merged.inserted, merged.updated, merged.deleted
     root, shown = f"{folder}/", request.destination.rstrip("/")

@@ -3,17 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import cast
 
 from lockgate.destinations import registry
 from lockgate.destinations.protocol import Destination, Outcome, Prepared, PublishesTogether, Surroundings
 from lockgate.destinations.s3_leftovers import abort_staged
-from lockgate.errors import LockgateError, OutcomeUnknown, PartialPublish, PublishError, ResumeError, StateError
+from lockgate.errors import (
+    LockgateError,
+    OutcomeUnknown,
+    PartialPublish,
+    PublishError,
+    ResumeError,
+    StateError,
+)
 from lockgate.modes import KEYED_MODES
+from lockgate.running.log_watermarks import notes_of
 from lockgate.running.progress import Progress
 from lockgate.running.result import ExportResult
 from lockgate.running.state import ExportRecord, RunState
 from lockgate.storage.staging import StagingArea
+from lockgate.txlog.commits import Note
 
 
 def publish_exports(
@@ -28,11 +38,12 @@ def publish_exports(
             in_place="its other exports, if any, are as they were published",
             hint="run the pipeline again",
         )
+    around = replace(around, notes=_notes(run, state, records))
     for record in records:
         if record.status == "published":  # by a process that may have died before it removed the area
             _clear(record, around, progress)
     published = {r.number for r in records if r.status == "published"}
-    for record in records:
+    for record in sorted(records, key=_comes_last):
         if record.number in published or record.prepared is None:
             continue
         group = _published_with(record, records)
@@ -58,6 +69,22 @@ def publish_exports(
             # Only now: as long as the record says "staged", the area tells whether the swap has happened.
             _clear(each, around, progress)
             progress.done(each.name, _counts(results[each.number]))
+
+
+def _notes(run: str, state: RunState, records: Sequence[ExportRecord]) -> tuple[Note, ...]:
+    """The watermarks that the run brings, for a log that keeps them with its rows."""
+    told = state.run(run)
+    tables = [
+        _needed(each).destination for each in records if each.prepared is not None and _needed(each).type == "DELTA"
+    ]
+    if told is None or not told.watermarks or not tables:
+        return ()
+    return notes_of(told.pipeline, told.profile, tables, told.watermarks)
+
+
+def _comes_last(record: ExportRecord) -> bool:
+    """What is published in one step goes first: it is all there, or nothing is, before anything else can be."""
+    return record.prepared is None or not hasattr(destination_of(record), "publish_together")
 
 
 def _published_with(record: ExportRecord, records: Sequence[ExportRecord]) -> list[ExportRecord]:

@@ -24,6 +24,7 @@ RUN_SETTINGS = {
     "spark.sql.parquet.int96RebaseModeInWrite": "CORRECTED",
     "spark.sql.variable.substitute": "false",  # ${...} is ours; what a value holds reaches Spark verbatim
     "spark.sql.sources.partitionOverwriteMode": "STATIC",
+    "spark.sql.python.filterPushdown.enabled": "true",  # to our own data sources, which are refused without it
 }
 
 _LOG_LIMIT = 16 * 2**20  # bytes of spark.log kept from run to run

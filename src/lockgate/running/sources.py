@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import glob
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -47,8 +47,15 @@ _DEFAULTS: Mapping[str, Mapping[str, Any]] = {
 }
 
 
-def read_source(session: SparkSession, step: SourceStep, project: Project) -> DataFrame:
-    """The source as a DataFrame; only its schema is looked at now."""
+def read_source(
+    session: SparkSession,
+    step: SourceStep,
+    project: Project,
+    files: Sequence[str] | None = None,
+    base: str | None = None,
+) -> DataFrame:
+    """The source as a DataFrame; only its schema is looked at now. `files`: some of its files alone, which are in the
+    folder `base` where its partitions begin."""
     kind = str(step.connector_type).upper()
     if kind == "DELTA":
         from lockgate.running.delta_source import read_delta
@@ -70,10 +77,13 @@ def read_source(session: SparkSession, step: SourceStep, project: Project) -> Da
             reader = reader.option("inferSchema", "false")
     for name, value in params.get("spark", {}).items():
         reader = reader.option(name, str(value).lower() if isinstance(value, bool) else str(value))
-    return reader.format(kind.lower()).load(_spark_paths(params["path"], project.root))
+    if base is not None:
+        reader = reader.option("basePath", base)
+    paths = _spark_paths(params["path"], project.root) if files is None else [_literal(path) for path in files]
+    return reader.format(kind.lower()).load(paths)
 
 
-def _locations(path: str | list[str], project: Path) -> list[str]:
+def locations(path: str | list[str], project: Path) -> list[str]:
     each = [path] if isinstance(path, str) else path
     return [p if "://" in p else str(project / p) for p in each]
 
@@ -81,16 +91,20 @@ def _locations(path: str | list[str], project: Path) -> list[str]:
 def _spark_paths(path: str | list[str], project: Path) -> list[str]:
     """The same as Spark takes them: the author may write `*.csv`, but what the project's folder is called is no
     pattern."""
-    literal = re.sub(r"([\\\[\]{}*?])", r"\\\1", str(project))
+    literal = _literal(str(project))
     return [
-        literal + p.removeprefix(str(project)) if p.startswith(str(project)) else p for p in _locations(path, project)
+        literal + p.removeprefix(str(project)) if p.startswith(str(project)) else p for p in locations(path, project)
     ]
+
+
+def _literal(path: str) -> str:
+    return re.sub(r"([\\\[\]{}*?])", r"\\\1", path)
 
 
 def find_missing(step: SourceStep, project: Path) -> None:
     """Raise now, before Spark is started, if a local source file is not there."""
     path = step.params.get("path")
-    for location in _locations(path, project) if isinstance(path, str | list) else []:
+    for location in locations(path, project) if isinstance(path, str | list) else []:
         if "://" in location or _exists(location):
             continue
         folder = Path(location).parent
@@ -108,7 +122,7 @@ def find_missing(step: SourceStep, project: Path) -> None:
 def recover_folders(step: SourceStep, project: Path) -> None:
     """Finish interrupted writes to the Parquet folders that a source reads, so that it reads all old or all new."""
     path = step.params.get("path")
-    for location in _locations(path, project) if isinstance(path, str | list) else []:
+    for location in locations(path, project) if isinstance(path, str | list) else []:
         if Path(location).is_dir() and needs_recovery(Path(location)):
             recover(location)
 
@@ -116,7 +130,7 @@ def recover_folders(step: SourceStep, project: Path) -> None:
 def refuse_unfinished(step: SourceStep, project: Path) -> None:
     """For who may change nothing: refuse a Parquet folder in which an interrupted write is still to be finished."""
     path = step.params.get("path")
-    for location in _locations(path, project) if isinstance(path, str | list) else []:
+    for location in locations(path, project) if isinstance(path, str | list) else []:
         if Path(location).is_dir() and journal.read(Path(location)) is not None:
             unfinished = Diagnostic(
                 step.params_place,

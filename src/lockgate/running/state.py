@@ -6,17 +6,21 @@ import json
 import sqlite3
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from lockgate.destinations.protocol import Outcome, Prepared
 from lockgate.errors import LockgateError, StateError
+from lockgate.running.watermark_record import adopt, move, require_unmoved, stored
+from lockgate.sources.watermark import PendingWatermark, StoredWatermark
 from lockgate.storage.local import LocalStorage
 from lockgate.storage.locks import FileLock, is_held
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
+_SCRIPTS = ("state.sql", "state_2.sql")  # each brings the schema to the next version
+_NONE: Mapping[str, PendingWatermark] = {}
 _WAIT = 30.0  # seconds for another process that is writing its record
 
 
@@ -32,6 +36,7 @@ class RunRecord:
     error: str | None
     superseded_by: str | None
     result: dict[str, Any] | None
+    watermarks: dict[str, PendingWatermark] = field(default_factory=dict)  # that it brings, by source
 
 
 @dataclass(frozen=True)
@@ -85,11 +90,10 @@ class RunState:
         if version == SCHEMA_VERSION:
             return
         connection.execute("BEGIN IMMEDIATE")
-        if connection.execute("PRAGMA user_version").fetchone()[0] == 0:
-            for statement in files(__package__).joinpath("state.sql").read_text().split(";\n"):
-                if statement.strip():
-                    connection.execute(statement)
-            connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION:d}")
+        for script in _SCRIPTS[connection.execute("PRAGMA user_version").fetchone()[0] :]:
+            for statement in _statements(files(__package__).joinpath(script).read_text()):
+                connection.execute(statement)
+        connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION:d}")
         connection.commit()
 
     # A run is alive while its process holds this lock; the kernel drops it when the process dies.
@@ -108,9 +112,20 @@ class RunState:
                 (run, pipeline, profile, started),
             )
 
-    def publishing(self, run: str, result: dict[str, Any], prepared: Mapping[int, Prepared]) -> None:
-        """The point of no return: from here the run is finished by publishing, by whomever."""
+    def publishing(
+        self,
+        run: str,
+        result: dict[str, Any],
+        prepared: Mapping[int, Prepared],
+        watermarks: Mapping[str, PendingWatermark] = _NONE,
+    ) -> None:
+        """The point of no return: from here the run is finished by publishing, by whomever. Not reached, with a
+        WatermarkMoved, if another run has published rows since that this one has too."""
         with self._open() as db:
+            db.execute("BEGIN IMMEDIATE")
+            require_unmoved(db, run, watermarks)
+            told = {source: pending.to_json() for source, pending in watermarks.items()}
+            db.execute("UPDATE runs SET watermarks = ? WHERE id = ?", (json.dumps(told) if told else None, run))
             db.executemany(
                 "UPDATE exports SET status = 'staged', prepared = ? WHERE run = ? AND number = ?",
                 [(json.dumps(asdict(p)), run, number) for number, p in prepared.items()],
@@ -121,6 +136,8 @@ class RunState:
         self, run: str, status: str, *, finished: str, exit_code: int, error: str | None, result: dict[str, Any] | None
     ) -> None:
         with self._open() as db:
+            if status == "published":  # in one transaction with the record that all of it is
+                move(db, run)
             db.execute(
                 "UPDATE runs SET status = ?, finished = ?, exit_code = ?, error = ?, "
                 "result = coalesce(?, result) WHERE id = ?",
@@ -138,6 +155,24 @@ class RunState:
                 "INSERT INTO exports (run, number, name, status, staging) VALUES (?, ?, ?, 'staging', ?)",
                 [(run, number, name, str(path)) for number, (name, path) in areas.items()],
             )
+
+    def watermarks(self, pipeline: str, profile: str) -> dict[str, StoredWatermark]:
+        """How far the sources of a pipeline have been read, by their names in lower case."""
+        if not self._path.exists():
+            return {}
+        with self._open() as db:
+            return stored(db, pipeline, profile)
+
+    def adopt_watermarks(self, pipeline: str, profile: str, newest: Mapping[str, StoredWatermark]) -> None:
+        """Take over those that the log of Delta tables has further on than this record."""
+        with self._open() as db:
+            adopt(db, pipeline, profile, newest)
+
+    def pending_watermarks(self, run: str) -> dict[str, PendingWatermark]:
+        """The watermarks that a run brings, from the moment at which it has promised to publish: plain values, which a
+        destination with transactions of its own can commit along with the run's rows."""
+        record = self.run(run)
+        return dict(record.watermarks) if record else {}
 
     def export_published(self, run: str, number: int, outcome: Outcome) -> None:
         with self._open() as db:
@@ -181,8 +216,15 @@ class RunState:
         return [_export_record(row) for row in rows]
 
 
+def _statements(script: str) -> list[str]:
+    lines = [line.partition("--")[0].rstrip() for line in script.splitlines()]
+    return [statement for statement in "\n".join(lines).split(";") if statement.strip()]
+
+
 def _run_record(row: sqlite3.Row) -> RunRecord:
     values = dict(row)
+    told = json.loads(values["watermarks"]) if values["watermarks"] else {}
+    values["watermarks"] = {source: PendingWatermark.from_json(each) for source, each in told.items()}
     values["result"] = json.loads(values["result"]) if values["result"] else None
     return RunRecord(**values)
 

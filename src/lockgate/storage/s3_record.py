@@ -17,6 +17,7 @@ from lockgate.storage.local import LocalStorage, explained
 from lockgate.storage.s3 import S3Storage
 from lockgate.storage.s3_address import S3Address
 
+MARK = "lockgate-write"  # in the metadata of an object: which write made it
 FOLDER = "uploads"  # in a staging area; its owner has begun uploads that somebody has to end
 
 

@@ -31,9 +31,14 @@ def opened_log(address: str, storage: LocalStorage | None = None) -> TxnLogWrite
     return TxnLogWriter.open(address, publish=False)
 
 
+def is_there(address: str) -> bool:
+    """Whether there is a log to ask; a database on a server answers for itself."""
+    return not address.startswith("sqlite:///") or Path(address.removeprefix("sqlite:///")).exists()
+
+
 def newest_snapshot(address: str, name: str) -> Snapshot | None:
     """The table as it is, or None if there is no such table. Nothing is made, not even the log."""
-    if address.startswith("sqlite:///") and not Path(address.removeprefix("sqlite:///")).exists():
+    if not is_there(address):
         return None
     with opened_log(address) as txn_log:
         if not txn_log.has_table(name) or txn_log.current_version(name) < 0:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from lockgate.errors import ArgumentError
 from lockgate.storage.local import LocalStorage
 from lockgate.tables.reading import files_table, read_arrow
+from lockgate.txlog.reading_features import BOTH
 from lockgate.txlog.schema_json import arrow_schema, columns_json, type_text
 
 if TYPE_CHECKING:
@@ -73,19 +74,24 @@ class Table:
 
     @property
     def schema(self) -> pa.Schema:
-        return arrow_schema(self.snapshot().metadata.schema_string)
+        return arrow_schema(self._snapshot().metadata.schema_string)
 
     @property
     def partition_columns(self) -> tuple[str, ...]:
-        return tuple(self.snapshot().metadata.partition_columns)
+        return tuple(self._snapshot().metadata.partition_columns)
 
     @property
     def properties(self) -> dict[str, str]:
-        return dict(self.snapshot().metadata.configuration)
+        return dict(self._snapshot().metadata.configuration)
 
     def snapshot(self) -> Snapshot:
-        """Schema, properties and files of the version that is read."""
+        """Schema, properties and files of the version that is read. Refused where its files are not to be taken as they
+        are: rows of them may be deleted, or columns have other names."""
         return self._log.snapshot(self.name, version=self._pinned)
+
+    def _snapshot(self) -> Snapshot:
+        """The same, for what keeps deleted rows and mapped columns right."""
+        return self._log.snapshot(self.name, version=self._pinned, understood=BOTH)
 
     def append(
         self,
@@ -132,7 +138,7 @@ class Table:
 
     def to_arrow(self, columns: Sequence[str] | None = None, filter: pc.Expression | None = None) -> pa.Table:
         """The rows as Arrow. Files that the filter rules out are not opened."""
-        return read_arrow(self.snapshot(), columns, filter)
+        return read_arrow(self._snapshot(), columns, filter)
 
     def to_spark(self, spark: Any) -> Any:
         """The rows as a DataFrame of that session, classic or over Connect. Spark reads the files itself."""
@@ -146,7 +152,7 @@ class Table:
             raise ArgumentError("give a version or a timestamp, one of them", in_place="nothing was read")
         if isinstance(timestamp, str):
             timestamp = _moment(timestamp)
-        found = self._log.snapshot(self.name, version=version, timestamp=timestamp)
+        found = self._log.snapshot(self.name, version=version, timestamp=timestamp, understood=BOTH)
         return Table(self.name, self._location, self._log, pinned=found.version, storage=self._storage)
 
     def restore(self, version: int | None = None, timestamp: datetime | str | None = None) -> RestoreResult:
@@ -277,11 +283,11 @@ class Table:
 
     def files(self) -> pa.Table:
         """The data files: path, rows, size, partition_values, modification_time, stats."""
-        return files_table(self.snapshot())
+        return files_table(self._snapshot())
 
     def summary(self) -> dict[str, Any]:
         """What there is to know of the version that is read, without its rows."""
-        snapshot = self.snapshot()
+        snapshot = self._snapshot()
         record = self._log.table(self.name)
         files = files_table(snapshot)
         rows = files.column("rows")

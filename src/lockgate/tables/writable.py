@@ -14,6 +14,7 @@ from lockgate.errors import VersionConflict
 from lockgate.storage.local import LocalStorage
 from lockgate.tables.opening import published
 from lockgate.targets.delta import DeltaTarget
+from lockgate.txlog.reading_features import DELETION_VECTORS
 
 if TYPE_CHECKING:
     from lockgate.txlog.records import Snapshot
@@ -67,7 +68,7 @@ class Writable:
     def target(self) -> DeltaTarget:
         """The table as it is now. One that was never committed to is not there yet."""
         there = self.log.current_version(self.name) >= 0
-        snapshot = self.log.snapshot(self.name) if there else None
+        snapshot = self.log.snapshot(self.name, understood=(DELETION_VECTORS,)) if there else None
         return DeltaTarget(self.folder, self.name, self.log, self.storage, snapshot=snapshot)
 
     def publish(self) -> None:

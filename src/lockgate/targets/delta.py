@@ -9,7 +9,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -28,8 +29,9 @@ from lockgate.targets.delta_actions import (
 )
 from lockgate.targets.delta_files import PlacedFiles
 from lockgate.targets.described import NOTHING_TO_SAY, ChangeDetails, Described, renamed
+from lockgate.targets.live_rows import vectors_of, write_live_copy
 from lockgate.txlog.actions import Action, Add, Metadata
-from lockgate.txlog.commits import Operation, TableCommit
+from lockgate.txlog.commits import Note, Operation, TableCommit
 from lockgate.txlog.paths import from_uri
 from lockgate.txlog.schema_json import arrow_schema, held_schema
 
@@ -146,12 +148,29 @@ class OpenDelta:
     identity: str
     given: Path | None = None  # a folder in somebody's own staging area
     _area: StagingArea | None = None
+    _copies: int = 0
 
     def files(self) -> list[str]:
         return self.target.files()
 
     def described(self) -> Described:
-        return self.target.described()
+        described, snapshot = self.target.described(), self.target.snapshot
+        vectors = vectors_of(snapshot.files) if snapshot is not None else {}
+        if not vectors:
+            return described
+        files = [
+            replace(file, live_copy=partial(self._live_copy, file.name, vectors[file.name]))
+            if file.name in vectors
+            else file
+            for file in described.files
+        ]
+        return replace(described, files=files)
+
+    def _live_copy(self, name: str, vector: str) -> Path:
+        """The file without its deleted rows, among what is staged."""
+        self._copies += 1
+        copy = self.staging() / f"live-{self._copies:05d}.parquet"
+        return write_live_copy(self.target.root / name, vector, self.target.root, copy, self.target.storage)
 
     def name_when_rewritten(self, name: str, number: int) -> str:
         return renamed(name, self.identity, number)
@@ -193,11 +212,16 @@ class OpenDelta:
 
 
 def commit_all(
-    txn_log: TxnLogWriter, commits: Sequence[TableCommit], placed: Iterable[PlacedFiles], *, txn_id: str
+    txn_log: TxnLogWriter,
+    commits: Sequence[TableCommit],
+    placed: Iterable[PlacedFiles],
+    *,
+    txn_id: str,
+    notes: Sequence[Note] = (),
 ) -> dict[str, int]:
     """Commit changes of several tables, all at once. Where nobody knows whether that happened, their files stay."""
     try:
-        return txn_log.commit_many(commits, txn_id=txn_id)
+        return txn_log.commit_many(commits, txn_id=txn_id, notes=notes)
     except LockgateError as error:
         if isinstance(error, CommitStateUnknown):
             _keep_all(placed)

@@ -14,11 +14,14 @@ import pyarrow as pa
 from lockgate.errors import SchemaMismatchError
 from lockgate.targets.delta_rules import require_rules, rules_of
 from lockgate.targets.described import DescribedFile
+from lockgate.targets.live_rows import cardinality
+from lockgate.txlog.action_json import vector_from
 from lockgate.txlog.actions import Action, Add, Metadata, Protocol, Remove
 from lockgate.txlog.partition_values import partition_text, partition_value, refuse_partition_types
 from lockgate.txlog.paths import as_uri, from_uri
-from lockgate.txlog.schema_json import arrow_schema, needs_timestamp_ntz, schema_json
+from lockgate.txlog.schema_json import arrow_schema, columns_json, needs_timestamp_ntz, schema_json
 from lockgate.txlog.statistics import indexed_columns, row_count, statistics_json
+from lockgate.txlog.table_features import all_fields
 
 _NTZ = "timestampNtz"
 # What writers of version 2, which has no list of features, understand.
@@ -112,6 +115,17 @@ def _refuse_other_types(schema: pa.Schema, before: pa.Schema) -> None:
 def refuse_rules(metadata: Metadata) -> None:
     """Refuse early to write to a table that demands of its rows what cannot be checked."""
     rules_of(metadata)
+    top = columns_json(metadata.schema_string).values()
+    if sum(map(_has_rule, all_fields(metadata))) > sum(map(_has_rule, top)):
+        raise SchemaMismatchError(
+            "the table has rules for fields inside of a column, which this version cannot check",
+            in_place="nothing was written",
+            hint="write to the table with an engine that checks them",
+        )
+
+
+def _has_rule(field: Mapping[str, Any]) -> bool:
+    return bool({"delta.invariants", "delta.generationExpression"} & set(field.get("metadata") or {}))
 
 
 def described_files(files: pa.Table, schema: pa.Schema, columns: Sequence[str]) -> list[DescribedFile]:
@@ -121,12 +135,16 @@ def described_files(files: pa.Table, schema: pa.Schema, columns: Sequence[str]) 
     paths = files.column("path").to_pylist()
     texts = files.column("partition_values").to_pylist()
     stats = files.column("stats").to_pylist()
-    for path, text, told in zip(paths, texts, stats, strict=True):
+    vectors = files.column("deletion_vector").to_pylist()
+    for path, text, told, vector in zip(paths, texts, stats, vectors, strict=True):
         text = text or "{}"
         if text not in known:
             values = json.loads(text)
             known[text] = {c: partition_value(values.get(c), schema.field(c).type, c) for c in columns}
-        found.append(DescribedFile(from_uri(path), known[text], row_count(told), told))
+        rows = row_count(told)
+        if vector is not None and rows is not None:  # statistics are of the file; its bounds hold for the rest too
+            rows -= cardinality(vector)
+        found.append(DescribedFile(from_uri(path), known[text], rows, told))
     return found
 
 
@@ -177,9 +195,11 @@ def removes_of(names: Sequence[str], files: pa.Table) -> list[Remove]:
     found = []
     for name in names:
         row = files.slice(numbers[name], 1).to_pylist()[0]
+        vector = row["deletion_vector"]
         found.append(
             Remove(
                 path=row["path"],
+                deletion_vector=None if vector is None else vector_from(json.loads(vector)),
                 extended_file_metadata=True,
                 partition_values=json.loads(row["partition_values"] or "{}"),
                 size=row["size"],

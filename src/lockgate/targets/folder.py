@@ -12,6 +12,7 @@ from lockgate.errors import StorageError
 from lockgate.storage import staging
 from lockgate.storage.local import LocalStorage, explained
 from lockgate.storage.locks import FileLock
+from lockgate.storage.s3_address import is_s3
 from lockgate.targets import journal
 from lockgate.targets.journal import Change
 
@@ -30,9 +31,15 @@ class RecoveryReport:
     files_removed: int = 0
     staging_swept: list[str] = field(default_factory=list)
     staging_kept: list[str] = field(default_factory=list)  # sealed by a run that `lockgate resume` can finish
+    uploads_aborted: list[str] = field(default_factory=list)  # on S3: the objects that they would have become
+    uploads_kept: list[str] = field(default_factory=list)  # young, or of a run that can be resumed
 
     def __str__(self) -> str:
         said = []
+        if self.uploads_aborted:
+            said.append(f"aborted {len(self.uploads_aborted)} open upload(s) of dead writers")
+        if self.uploads_kept:
+            said.append(f"kept {len(self.uploads_kept)} open upload(s) that may still be needed")
         if self.finished:
             said.append(
                 f"finished the interrupted change {self.finished}: "
@@ -143,13 +150,17 @@ def _said_of(names: Iterable[str]) -> Iterator[str]:
         yield f"{folder}{slash}.{file}.crc"
 
 
-def recover(path: str | Path) -> RecoveryReport:
+def recover(path: str | Path, *, s3_connection: str | None = None) -> RecoveryReport:
     """Finish or undo an interrupted write to the dataset at `path`, or sweep dead staging beside a file.
 
     >>> import tempfile
     >>> print(recover(tempfile.mkdtemp()))  # doctest: +ELLIPSIS
     /...: nothing to recover
     """
+    if is_s3(str(path)):
+        from lockgate.targets.s3_recovery import recover_s3
+
+        return recover_s3(str(path), connection=s3_connection)
     storage = LocalStorage()
     target = Path(path).resolve()
     if not target.is_dir():

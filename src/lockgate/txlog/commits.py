@@ -25,6 +25,16 @@ class Operation:
     metrics: Mapping[str, Any] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class Note:
+    """A text that a transaction keeps in the log beside its commits, under a name. It takes the place of the note with
+    that name, if that still is of the version `base` or older (0: there was none); the new one is of `base + 1`."""
+
+    name: str
+    base: int
+    text: str
+
+
 @dataclass(frozen=True)
 class TableCommit:
     """A commit to one table.

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from lockgate.errors import LogError, TableNotFound, ValidationError, VersionConflict
 from lockgate.txlog import statements
 from lockgate.txlog.actions import from_json, to_json
+from lockgate.txlog.commits import Note
 from lockgate.txlog.conflicts import clash
 from lockgate.txlog.files import path_hash
 from lockgate.txlog.prepared import Prepared
@@ -24,6 +25,7 @@ class Request:
 
     txn_id: str
     parts: Sequence[Prepared]
+    notes: Sequence[Note] = ()
     versions: dict[str, int] = field(default_factory=dict)
     rebased: int = 0
     error: BaseException | None = None
@@ -34,7 +36,7 @@ class Request:
 
     @property
     def can_be_grouped(self) -> bool:
-        return len(self.parts) == 1 and self.parts[0].is_simple
+        return len(self.parts) == 1 and self.parts[0].is_simple and not self.notes
 
 
 def apply(transaction: Transaction, requests: Sequence[Request]) -> bool:
@@ -73,14 +75,28 @@ def _apply_one(
         request.versions = done
         return
     checked = [_check(transaction, row, part) for row, part in zip(rows, request.parts, strict=True)]
+    for note in request.notes:
+        _check_note(transaction, note)
     for row, part in zip(rows, request.parts, strict=True):
-        for _ordinal, parts in enumerate(part.add_parts):
+        for parts in part.add_parts if seen else ():
             if (row.id, parts[0]) in seen:
                 raise ValidationError(f"the file {parts[4]!r} is in {row.name} already", in_place=_NOTHING)
     for row, part, rebased in zip(rows, request.parts, checked, strict=True):
         request.versions[row.name] = _write(row, part, request.txn_id, locked.now, changes, seen)
         request.rebased += rebased
         locked.done[request.txn_id, row.id] = row.current_version
+    changes.notes += [(note.name, note.base + 1, request.txn_id, note.text) for note in request.notes]
+
+
+def _check_note(transaction: Transaction, note: Note) -> None:
+    """Transactions that keep the same note are of one pipeline, and hold the locks of its tables."""
+    found = transaction.rows(statements.NOTE, note.name)
+    if found and found[0][0] > note.base:
+        raise VersionConflict(
+            f"the transaction {found[0][1]} has moved the note {note.name} on meanwhile",
+            expected=note.base + 1,
+            actual=found[0][0],
+        )
 
 
 def _row_of(locked: Locked, name: str) -> TableRow:
@@ -209,7 +225,8 @@ def _write(row: TableRow, part: Prepared, txn_id: str, now: int, changes: Change
         changes.adds.append((table, version, LIVE, ordinal, *parts))
         if not parts[3]:  # no row changes: it may take the place of itself, with other statistics
             changes.removed.append((version, table, parts[0]))
-        seen.add((table, parts[0]))
+    if part.is_simple:  # only then may others share the transaction
+        seen.update((table, parts[0]) for parts in part.add_parts)
     if part.add_table is not None:
         changes.add_tables.append((table, version, len(part.add_parts), part.add_table))
     for ordinal, each in enumerate(part.removes):

@@ -6,6 +6,8 @@ import json
 from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
+from xxhash import xxh3_64_intdigest
+
 if TYPE_CHECKING:
     import pyarrow as pa
 
@@ -16,8 +18,6 @@ def path_hash(path: str, deletion_vector_id: str | None = None) -> int:
     >>> path_hash("a.parquet") == path_hash("a.parquet", None) != path_hash("a.parquet", "uabc@1")
     True
     """
-    from xxhash import xxh3_64_intdigest
-
     text = path if deletion_vector_id is None else f"{path}\0{deletion_vector_id}"
     return int(xxh3_64_intdigest(text.encode())) - 2**63
 

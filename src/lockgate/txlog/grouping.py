@@ -43,10 +43,24 @@ class Group:
             if not lead:
                 self._waiting.append(me)
         if not lead:
-            me.gate.acquire()  # opened by whoever committed for this one, or who leaves it the lead
+            try:
+                me.gate.acquire()  # opened by whoever committed for this one, or who leaves it the lead
+            except BaseException:  # interrupted
+                self._withdraw(me)
+                raise
             if me.done:
                 return
         self._lead(me)
+
+    def _withdraw(self, me: Waiting) -> None:
+        """Leave the queue; who is out of it already is being committed, or has the lead and must not keep it."""
+        with self._mutex:
+            if me in self._waiting:
+                self._waiting.remove(me)
+                return
+        me.gate.acquire()
+        if not me.done:
+            self._lead(me)
 
     def _lead(self, me: Waiting) -> None:
         with self._mutex:

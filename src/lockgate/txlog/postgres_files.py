@@ -9,7 +9,7 @@ from lockgate.errors import DatabaseError, LogError
 from lockgate.txlog import statements
 from lockgate.txlog.files import files_schema
 from lockgate.txlog.postgres_statements import ADD_TYPES
-from lockgate.txlog.store import ADD_COLUMNS, LIVE, Changes
+from lockgate.txlog.store import ADD_COLUMNS, Changes
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -20,14 +20,20 @@ _COPY = f"COPY dl_add_files ({', '.join(ADD_COLUMNS)}) FROM STDIN (FORMAT BINARY
 
 
 def copy_adds(connection: Connection, changes: Changes) -> None:
-    with connection.cursor().copy(_COPY) as copy:
-        copy.set_types(ADD_TYPES)
-        for row in changes.adds:
-            copy.write_row(row)
-        for table_id, version, first, table in changes.add_tables:
-            columns = [table.column(name).to_pylist() for name in ADD_COLUMNS[4:]]
-            for ordinal, values in enumerate(zip(*columns, strict=True), first):
-                copy.write_row((table_id, version, LIVE, ordinal, *values))
+    if changes.adds:
+        with connection.cursor().copy(_COPY) as copy:
+            copy.set_types(ADD_TYPES)
+            for row in changes.adds:
+                copy.write_row(row)
+    if changes.add_tables:
+        from lockgate.txlog.postgres_copy import HEADER, TRAILER, copy_rows
+
+        with connection.cursor().copy(_COPY) as copy:
+            copy.write(HEADER)
+            for table_id, version, first, table in changes.add_tables:
+                for block in copy_rows(table_id, version, first, table):
+                    copy.write(block)
+            copy.write(TRAILER)
 
 
 class ArrowReader:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -135,6 +135,7 @@ class PostgresTransaction:
             try:
                 return self._lock(names, txn_ids)
             except psycopg.Error as error:
+                self._connection.close()  # as in `commit`
                 if not (self._lent.was_idle and is_connection_lost(error)):
                     raise
                 self._lent.renew()
@@ -159,6 +160,17 @@ class PostgresTransaction:
     def rows(self, statement: str, *values: Any) -> list[Row]:
         with explained(self._address, _NOTHING):
             return self._connection.execute(_spelled(statement), values).fetchall()
+
+    def run(self, statement: str, *values: Any) -> None:
+        with explained(self._address, _NOTHING):
+            self._connection.execute(_spelled(statement), values)
+
+    def load(self, table: str, columns: Sequence[str], rows: Iterable[Row]) -> None:
+        """Tables and columns are the schema's own names."""
+        into = f"COPY {table} ({', '.join(columns)}) FROM STDIN"
+        with explained(self._address, _NOTHING), self._connection.cursor().copy(into) as copy:
+            for row in rows:
+                copy.write_row(row)
 
     def live(self, table_id: int, hashes: Sequence[int]) -> dict[int, str]:
         return dict(self.rows(statements.LIVE_POSTGRES, table_id, list(hashes)))
@@ -187,12 +199,15 @@ class PostgresTransaction:
                 self._run(INSERT_PROTOCOLS, changes.protocols)
                 self._run(INSERT_TXNS, changes.txns)
                 self._run(INSERT_DOMAINS, changes.domains)
+                for note in changes.notes:
+                    run.execute(_spelled(statements.SET_NOTE), note)
                 for row in changes.tables.values():
                     run.execute(_spelled(statements.UPDATE_TABLE), row.as_update())
                 run.execute("COMMIT")
         except psycopg.Error as error:
+            # The client takes statements for prepared that the server skipped when the pipeline failed: not for reuse.
+            self._connection.close()
             if is_connection_lost(error):
-                self._connection.close()
                 raise CommitUncertain from error
             raise self._failure(error) from error
 

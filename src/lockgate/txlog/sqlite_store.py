@@ -6,7 +6,7 @@ import json
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -203,6 +203,15 @@ class SqliteTransaction:
         with explained(self._store.address, _NOTHING):
             return self._connection.execute(statement, values).fetchall()
 
+    def run(self, statement: str, *values: Any) -> None:
+        with explained(self._store.address, _NOTHING):
+            self._connection.execute(statement, values)
+
+    def load(self, table: str, columns: Sequence[str], rows: Iterable[Row]) -> None:
+        marks = ", ".join("?" * len(columns))
+        with explained(self._store.address, _NOTHING):
+            self._connection.executemany(f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({marks})", rows)
+
     def live(self, table_id: int, hashes: Sequence[int]) -> dict[int, str]:
         return dict(self.rows(statements.LIVE_SQLITE, table_id, json.dumps(list(hashes))))
 
@@ -218,6 +227,7 @@ class SqliteTransaction:
                 (statements.INSERT_PROTOCOL, changes.protocols),
                 (statements.INSERT_TXN, changes.txns),
                 (statements.INSERT_DOMAIN, changes.domains),
+                (statements.SET_NOTE, changes.notes),
             ):
                 if rows:
                     run.executemany(statement, rows)

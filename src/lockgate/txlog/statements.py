@@ -97,3 +97,10 @@ FILE_COLUMNS = (
 _LIVE = "SELECT path_hash, path FROM dl_add_files WHERE table_id = ? AND removed_version = 9223372036854775807"
 LIVE_SQLITE = f"{_LIVE} AND path_hash IN (SELECT value FROM json_each(?))"
 LIVE_POSTGRES = f"{_LIVE} AND path_hash = ANY(?)"
+
+NOTE = "SELECT version, txn_id, note FROM dl_notes WHERE name = ?"
+NOTES = "SELECT name, version, note FROM dl_notes WHERE name >= ? AND name < ? ORDER BY name"
+SET_NOTE = (
+    "INSERT INTO dl_notes (name, version, txn_id, note) VALUES (?, ?, ?, ?) ON CONFLICT (name) DO UPDATE SET"
+    " version = excluded.version, txn_id = excluded.txn_id, note = excluded.note"
+)

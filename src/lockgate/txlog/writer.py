@@ -13,7 +13,7 @@ from lockgate.errors import TableExists, ValidationError
 from lockgate.txlog import statements
 from lockgate.txlog.actions import Action
 from lockgate.txlog.addresses import store_at
-from lockgate.txlog.commits import Operation, TableCommit
+from lockgate.txlog.commits import Note, Operation, TableCommit
 from lockgate.txlog.committer import Request, state_of
 from lockgate.txlog.files import rows_of
 from lockgate.txlog.grouping import Group
@@ -119,15 +119,18 @@ class TxnLogWriter(TxnLog):
         )  # fmt: skip
         return self.commit_many([one], txn_id=txn_id)[table]
 
-    def commit_many(self, commits: Sequence[TableCommit], *, txn_id: str | None = None) -> dict[str, int]:
-        """Commit to several tables of this log in one transaction: all or none. Returns the version of each."""
+    def commit_many(
+        self, commits: Sequence[TableCommit], *, txn_id: str | None = None, notes: Sequence[Note] = ()
+    ) -> dict[str, int]:
+        """Commit to several tables of this log in one transaction: all or none, with the notes kept beside them.
+        Returns the version of each."""
         names = [each.table for each in commits]
         if not commits or len(set(names)) < len(names):
             raise refused("a transaction has one commit for each of its tables, and at least one")
         if txn_id is not None:
             check_name(txn_id, "txn_id")
         started = time.perf_counter()
-        request = Request(txn_id or self._ids(), [self._prepared(each) for each in commits])
+        request = Request(txn_id or self._ids(), [self._prepared(each) for each in commits], notes)
         for name in names:
             self._require_ours(name)
         if self._group and request.can_be_grouped:

@@ -217,6 +217,7 @@ def test_every_mode_is_taken_or_refused_before_anything_runs(tmp_path: Path, for
         ("s3://bucket/../x", {}, "destination"),
         ("file:///etc/x", {}, "destination"),
         ("out/x", {"compresion": "gzip"}, "options"),
+        ("out/x", {"connection": 7, "compression": 7}, "options"),
         ("out/x", {"compression": "rot13"}, "options"),
         ("out/x", {"compression": 7}, "options"),
     ],
@@ -233,7 +234,7 @@ def test_bad_requests_are_refused(tmp_path: Path, kind: str, destination: str, o
 
 def test_unknown_types_are_not_found() -> None:
     assert registry.find("NOPE") is None
-    assert registry.types() == ("CSV", "JSON", "PARQUET", "POSTGRES", "S3")
+    assert registry.types() == ("CSV", "DELTA", "JSON", "PARQUET", "POSTGRES", "S3")
 
 
 def test_somebody_elses_damaged_journal_does_not_make_it_decided(tmp_path: Path) -> None:

@@ -57,14 +57,14 @@ def test_every_version_is_read_as_it_was(log: TxnLogWriter) -> None:
 
 def test_a_live_file_is_added_once_and_only_a_live_file_is_removed(log: TxnLogWriter) -> None:
     log.commit(TABLE, None, adds(["a", "b"]))
-    with pytest.raises(lockgate.ValidationError, match="'a' is in sales.orders already"):
+    with pytest.raises(lockgate.ValidationError, match=r"'a' is in sales\.orders already"):
         log.commit(TABLE, None, [add("z"), add("a")])
-    with pytest.raises(lockgate.ValidationError, match="'a' is in sales.orders already"):
+    with pytest.raises(lockgate.ValidationError, match=r"'a' is in sales\.orders already"):
         log.commit(TABLE, None, [*adds(f"n{n}" for n in range(50)), add("a")])  # by COPY
     with pytest.raises(lockgate.ValidationError, match="'nowhere' is to be removed"):
         log.commit(TABLE, None, [remove("nowhere")])
     log.commit(TABLE, None, [remove("a")])
-    with pytest.raises(lockgate.VersionConflict, match="removed from sales.orders by version 2"):
+    with pytest.raises(lockgate.VersionConflict, match=r"removed from sales\.orders by version 2"):
         log.commit(TABLE, None, [remove("a")])
     assert log.current_version(TABLE) == 2
     assert paths(log) == ["b"]
@@ -108,7 +108,7 @@ def test_timestamps_grow_whatever_the_clock_does(log: TxnLogWriter) -> None:
     for n in range(5):
         log.commit(TABLE, None, [add(str(n))])
     times = [record.timestamp for record in reversed(log.history(TABLE))]
-    assert all(later > earlier for earlier, later in zip(times, times[1:], strict=False))
+    assert times == sorted(set(times))
     assert [log.version_at(TABLE, time) for time in times] == [0, 1, 2, 3, 4, 5]
     with pytest.raises(lockgate.TableNotFound, match="no version as old"):
         log.snapshot(TABLE, timestamp=times[0] - 1)
@@ -184,6 +184,14 @@ def test_one_bad_commit_of_a_group_does_not_spoil_the_others(log: TxnLogWriter) 
     ]  # fmt: skip
     assert paths(log) == ["new", "newer", "there"]
     assert log.current_version(TABLE) == 3
+
+
+def test_refusals_do_not_wear_a_connection_out(log: TxnLogWriter) -> None:
+    log.commit(TABLE, None, [add("there")])
+    for n in range(12):
+        with pytest.raises(lockgate.ValidationError):
+            log.commit(TABLE, None, [add("there")])
+        assert log.commit(TABLE, None, [add(f"n{n}")]) == n + 2
 
 
 def test_long_paths_and_odd_texts_are_kept(log: TxnLogWriter) -> None:

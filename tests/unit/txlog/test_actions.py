@@ -14,18 +14,26 @@ from lockgate.txlog.commit_lines import add_line
 from lockgate.txlog.prepared import _add_parts
 
 LINES = [
-    '{"add":{"path":"a%20b.parquet","partitionValues":{"day":"2026-01-01","x":null},"size":841454,'
-    '"modificationTime":1512909768000,"dataChange":true,"stats":"{\\"numRecords\\":1,\\"n\\":1.50}","tags":{"k":"v"},'
-    '"deletionVector":{"storageType":"u","pathOrInlineDv":"ab^-aqEH.-t@S}K{vb[*k^","offset":4,"sizeInBytes":40,'
-    '"cardinality":6},"baseRowId":4071,"defaultRowCommitVersion":41,"clusteringProvider":"liquid"}}',
-    '{"remove":{"path":"part-00001-9.parquet","deletionTimestamp":1515488792485,"dataChange":true,'
-    '"extendedFileMetadata":true,"partitionValues":{"date":"2017-12-09"},"size":841454,"baseRowId":4071,'
-    '"defaultRowCommitVersion":40}}',
-    '{"metaData":{"id":"af23c9d7","name":"n","description":"d","format":{"provider":"parquet","options":{}},'
-    '"schemaString":"{\\"type\\":\\"struct\\",\\"fields\\":[]}","partitionColumns":["a"],'
-    '"configuration":{"delta.appendOnly":"true"},"createdTime":1}}',
-    '{"protocol":{"minReaderVersion":3,"minWriterVersion":7,"readerFeatures":["timestampNtz"],'
-    '"writerFeatures":["timestampNtz","appendOnly"]}}',
+    (
+        '{"add":{"path":"a%20b.parquet","partitionValues":{"day":"2026-01-01","x":null},"size":841454,"modificati'
+        'onTime":1512909768000,"dataChange":true,"stats":"{\\"numRecords\\":1,\\"n\\":1.50}","tags":{"k":"v"},"deleti'
+        'onVector":{"storageType":"u","pathOrInlineDv":"ab^-aqEH.-t@S}K{vb[*k^","offset":4,"sizeInBytes":40,"card'
+        'inality":6},"baseRowId":4071,"defaultRowCommitVersion":41,"clusteringProvider":"liquid"}}'
+    ),
+    (
+        '{"remove":{"path":"part-00001-9.parquet","deletionTimestamp":1515488792485,"dataChange":true,"extendedFi'
+        'leMetadata":true,"partitionValues":{"date":"2017-12-09"},"size":841454,"baseRowId":4071,"defaultRowCommi'
+        'tVersion":40}}'
+    ),
+    (
+        '{"metaData":{"id":"af23c9d7","name":"n","description":"d","format":{"provider":"parquet","options":{}},"'
+        'schemaString":"{\\"type\\":\\"struct\\",\\"fields\\":[]}","partitionColumns":["a"],"configuration":{"delta.app'
+        'endOnly":"true"},"createdTime":1}}'
+    ),
+    (
+        '{"protocol":{"minReaderVersion":3,"minWriterVersion":7,"readerFeatures":["timestampNtz"],"writerFeatures'
+        '":["timestampNtz","appendOnly"]}}'
+    ),
     '{"protocol":{"minReaderVersion":1,"minWriterVersion":2}}',
     '{"txn":{"appId":"3ba13872-2d47-4e17-86a0-21afd2a22395","version":364475,"lastUpdated":7}}',
     '{"domainMetadata":{"domain":"delta.clustering","configuration":"{\\"a\\":1}","removed":false}}',
@@ -59,7 +67,7 @@ VECTORS = st.builds(DeletionVector, TEXT, TEXT, NUMBER, NUMBER, st.none() | NUMB
         st.none() | NUMBER,
         st.none() | NUMBER,
         st.none() | TEXT,
-    )  # fmt: skip
+    )
 )
 def test_a_file_is_published_from_its_row_as_it_was_given(file: Add) -> None:
     assert from_json(to_json(file)) == file

@@ -89,3 +89,11 @@ CREATE TABLE dl_domain_metadata (
   line text NOT NULL,
   PRIMARY KEY (table_id, domain_hash, version)
 );
+
+-- What a transaction notes beside its tables: how far a pipeline has read its sources.
+CREATE TABLE dl_notes (
+  name text COLLATE "C" NOT NULL PRIMARY KEY,
+  version bigint NOT NULL,
+  txn_id text NOT NULL,
+  note text NOT NULL
+);

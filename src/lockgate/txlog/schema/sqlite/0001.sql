@@ -86,3 +86,11 @@ CREATE TABLE dl_domain_metadata (
   line TEXT NOT NULL,
   PRIMARY KEY (table_id, domain_hash, version)
 ) STRICT, WITHOUT ROWID;
+
+-- What a transaction notes beside its tables: how far a pipeline has read its sources.
+CREATE TABLE dl_notes (
+  name TEXT NOT NULL PRIMARY KEY,
+  version INTEGER NOT NULL,
+  txn_id TEXT NOT NULL,
+  note TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
