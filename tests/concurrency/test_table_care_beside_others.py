@@ -31,7 +31,7 @@ def write(address: str, writer: int, until: tuple[int, float], said: Any, done: 
                 count += 1
                 if count % 3 == 0:
                     changed = {**row, "id": (count // 2) * WRITERS + writer, "n": count}
-                    table.merge(pa.Table.from_pylist([changed], SCHEMA), strategy="upsert", key_columns="id")
+                    table.merge(pa.Table.from_pylist([changed], SCHEMA), strategy="upsert", key_columns="id", tries=100)
         said.put((writer, count))
     except BaseException:
         said.put((writer, traceback.format_exc()))
