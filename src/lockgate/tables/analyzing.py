@@ -12,6 +12,7 @@ from lockgate.tables.writable import Writable
 from lockgate.txlog.actions import Add
 from lockgate.txlog.commits import Operation
 from lockgate.txlog.paths import from_uri
+from lockgate.txlog.reading_features import DELETION_VECTORS
 from lockgate.txlog.schema_json import arrow_schema
 from lockgate.txlog.statistics import indexed_columns, statistics_json
 
@@ -37,7 +38,7 @@ def analyze_table(table: Writable) -> AnalyzeResult:
     told: dict[str, str] = {}  # a file's statistics are taken once, however often the commit is tried
 
     def change(_target: object) -> AnalyzeResult:
-        snapshot = table.log.snapshot(table.name)
+        snapshot = table.log.snapshot(table.name, understood=(DELETION_VECTORS,))
         adds = _changed(table, snapshot, told)
         if not adds:
             return AnalyzeResult(snapshot.version, snapshot.files.num_rows, 0)
@@ -65,6 +66,8 @@ def _changed(table: Writable, snapshot: Snapshot, told: dict[str, str]) -> list[
     leaves = indexed_columns(snapshot.metadata.configuration)
     adds = []
     for row in snapshot.files.to_pylist():
+        if row["deletion_vector"] is not None:
+            continue  # what it tells is of more rows than live
         name = from_uri(row["path"])
         if name not in told:
             path = table.folder / name

@@ -17,6 +17,7 @@ from lockgate.tables.row_differences import as_schema, common_schema, compare
 from lockgate.txlog.action_json import vector_body
 from lockgate.txlog.actions import Add, Metadata, Protocol, Remove, json_text
 from lockgate.txlog.files import files_schema
+from lockgate.txlog.reading_features import BOTH
 from lockgate.txlog.records import Snapshot, VersionChanges
 from lockgate.txlog.retention import oldest_version
 from lockgate.txlog.schema_json import arrow_schema
@@ -74,7 +75,7 @@ def table_changes(
 def _changes(
     txn_log: TxnLogWriter, record: TableRecord, first: int, last: int, keys: list[str] | None
 ) -> Iterator[pa.Table]:
-    for version in txn_log.changes(record.name, first, last):
+    for version in txn_log.changes(record.name, first, last, understood=BOTH):
         adds = [a for a in version.actions if isinstance(a, Add) and a.data_change]
         removes = [a for a in version.actions if isinstance(a, Remove) and a.data_change]
         if not adds and not removes:

@@ -22,9 +22,8 @@ from lockgate.datasets.writing import fitted
 from lockgate.engines.new_files import write_new_files
 from lockgate.errors import ArgumentError, DatasetMergeError, StorageError
 from lockgate.merging.protocol import Added, NewFiles
-from lockgate.tables.file_differences import with_files
+from lockgate.tables.file_differences import rows_of, with_files
 from lockgate.tables.ordering import Ordering, in_order
-from lockgate.tables.reading import dataset_of
 from lockgate.tables.writable import Writable
 from lockgate.tables.writing import refuse_changed
 from lockgate.targets.delta import DeltaTarget, commit_all
@@ -173,7 +172,7 @@ def _write(
     kept = pa.schema([f for f in schema if f.name not in group.partition])
     uris = pa.array(uris_of(group.names, target.snapshot.files), pa.string())
     numbers = pc.index_in(uris, value_set=target.snapshot.files.column("path").combine_chunks())
-    rows = dataset_of(with_files(target.snapshot, target.snapshot.files.take(numbers)), schema)
+    rows = rows_of(with_files(target.snapshot, target.snapshot.files.take(numbers)), schema)
     parts: Iterator[pa.RecordBatchReader]
     if ordering is None:
         parts = iter([rows.scanner(columns=kept.names, batch_readahead=2, fragment_readahead=1).to_reader()])

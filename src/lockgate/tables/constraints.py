@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from lockgate.errors import ArgumentError
-from lockgate.tables.reading import dataset_of
+from lockgate.tables.file_differences import rows_of
 from lockgate.tables.writable import Writable
 from lockgate.targets.delta_rules import CONSTRAINT, check_rule, require_true
 from lockgate.txlog.actions import Action, Protocol
 from lockgate.txlog.commits import Operation
+from lockgate.txlog.reading_features import DELETION_VECTORS
 from lockgate.txlog.schema_json import arrow_schema
 
 if TYPE_CHECKING:
@@ -33,14 +34,14 @@ def add_constraint(table: Writable, name: str, condition: str) -> int:
         )
 
     def change(_target: object) -> int:
-        now = table.log.snapshot(table.name)
+        now = table.log.snapshot(table.name, understood=(DELETION_VECTORS,))
         if _key(now, name) is not None:
             raise ArgumentError(f"{table.name} has a constraint {name} already", in_place=_NOTHING)
         schema = arrow_schema(now.metadata.schema_string)
         rule = check_rule(name, condition, schema)
 
         def rows(columns: tuple[str, ...] | None = None) -> Iterator[pa.Table]:
-            scanner = dataset_of(now, schema).scanner(
+            scanner = rows_of(now, schema).scanner(
                 columns=list(columns) if columns else schema.names, batch_readahead=2, fragment_readahead=1
             )
             yield from (pa.Table.from_batches([batch]) for batch in scanner.to_batches())
@@ -60,7 +61,7 @@ def add_constraint(table: Writable, name: str, condition: str) -> int:
 
 def drop_constraint(table: Writable, name: str) -> int:
     def change(_target: object) -> int:
-        now = table.log.snapshot(table.name)
+        now = table.log.snapshot(table.name, understood=(DELETION_VECTORS,))
         key = _key(now, name)
         if key is None:
             names = sorted(k.removeprefix(CONSTRAINT) for k in now.metadata.configuration if k.startswith(CONSTRAINT))

@@ -13,6 +13,7 @@ from lockgate.merging.schema import require_columns
 from lockgate.tables.file_differences import only_in, with_files
 from lockgate.tables.reading import read_arrow
 from lockgate.tables.row_differences import common_schema, compare
+from lockgate.txlog.reading_features import BOTH
 
 if TYPE_CHECKING:
     from lockgate.txlog.records import Snapshot
@@ -44,7 +45,8 @@ class TableDiff:
 def diff_table(txn_log: TxnLogWriter, name: str, old: int, new: int, key_columns: str | Sequence[str]) -> TableDiff:
     """Memory: the rows of the files that differ."""
     keys = normalize_keys(key_columns)
-    before, after = txn_log.snapshot(name, version=old), txn_log.snapshot(name, version=new)
+    before = txn_log.snapshot(name, version=old, understood=BOTH)
+    after = txn_log.snapshot(name, version=new, understood=BOTH)
     gone, came = only_in(before, after), only_in(after, before)
     rows_gone, rows_came = _rows(before, gone), _rows(after, came)
     require_columns(common_schema(rows_gone.schema, rows_came.schema), "table", keys, "key column")

@@ -14,6 +14,7 @@ from lockgate.targets.delta_actions import schema_actions
 from lockgate.targets.delta_rules import CONSTRAINT, rules_of
 from lockgate.txlog.actions import Action, Metadata
 from lockgate.txlog.commits import Operation
+from lockgate.txlog.reading_features import BOTH, DELETION_VECTORS
 from lockgate.txlog.records import Snapshot
 from lockgate.txlog.schema_json import arrow_schema
 
@@ -90,7 +91,7 @@ def drop_column(table: Writable, name: str) -> int:
 
 
 def _needs_mapping(table: Writable, name: str, wanted: str, instead: str) -> SchemaMismatchError:
-    now = table.log.snapshot(table.name)
+    now = table.log.snapshot(table.name, understood=BOTH)
     _column(table, arrow_schema(now.metadata.schema_string), name)
     mode = now.metadata.configuration.get("delta.columnMapping.mode", "none")
     why = "which is off" if mode == "none" else "in a way that this version does not write"
@@ -135,7 +136,7 @@ def _changed(
     read: bool = False,
 ) -> int:
     def change(_target: object) -> int:
-        now = table.log.snapshot(table.name)
+        now = table.log.snapshot(table.name, understood=(DELETION_VECTORS,))
         found = actions(now)
         if not found:
             return now.version

@@ -8,7 +8,10 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.dataset as ds
 
+from lockgate.tables.reading import dataset_of, read_arrow
+from lockgate.targets.live_rows import vectors_of
 from lockgate.txlog.paths import from_uri
 
 if TYPE_CHECKING:
@@ -24,6 +27,11 @@ def only_in(one: Snapshot, other: Snapshot) -> pa.Table:
 def with_files(snapshot: Snapshot, files: pa.Table) -> Snapshot:
     """The snapshot as if it had these files and no others."""
     return replace(snapshot, files=files)
+
+
+def rows_of(snapshot: Snapshot, schema: pa.Schema) -> ds.Dataset:
+    """The rows that live. They are in memory only where files have deleted rows."""
+    return ds.dataset(read_arrow(snapshot)) if vectors_of(snapshot.files) else dataset_of(snapshot, schema)
 
 
 def files_of(files: pa.Table) -> Iterator[tuple[str, int]]:

@@ -21,6 +21,7 @@ from lockgate.txlog.action_json import vector_from
 from lockgate.txlog.actions import Action, Add, Metadata
 from lockgate.txlog.commits import Operation
 from lockgate.txlog.paths import from_uri
+from lockgate.txlog.reading_features import BOTH
 from lockgate.txlog.retention import needed_files, oldest_kept
 
 if TYPE_CHECKING:
@@ -45,14 +46,14 @@ class RestoreResult:
 
 def restore_table(table: Writable, version: int | None, timestamp: datetime | None) -> RestoreResult:
     """One new version, or nothing. Files that it brings back are checked first."""
-    wanted = table.log.snapshot(table.name, version=version, timestamp=timestamp)
+    wanted = table.log.snapshot(table.name, version=version, timestamp=timestamp, understood=BOTH)
     result = table.changed(lambda _target: _restored(table, wanted), tries=_TRIES)
     table.publish()
     return result
 
 
 def _restored(table: Writable, wanted: Snapshot) -> RestoreResult:
-    now = table.log.snapshot(table.name)
+    now = table.log.snapshot(table.name, understood=BOTH)
     back, gone = only_in(wanted, now), only_in(now, wanted)
     metadata = replace(wanted.metadata, id=now.metadata.id, created_time=now.metadata.created_time)
     changed = [metadata] if _differ(metadata, now.metadata) else []

@@ -29,6 +29,7 @@ from lockgate.txlog.actions import Action, Txn
 from lockgate.txlog.checkpoint_rows import retention as retention_setting
 from lockgate.txlog.commits import Operation
 from lockgate.txlog.paths import from_uri
+from lockgate.txlog.reading_features import BOTH
 from lockgate.txlog.retention import VACUUM, left_files, needed_files, oldest_kept, oldest_version
 
 log = logging.getLogger("lockgate.tables")
@@ -130,7 +131,7 @@ def _begin(table: Writable, plan: _Plan, retention: float) -> None:
     """Tell the log, and other readers of the table, before the first file goes."""
 
     def commit(_target: object) -> None:
-        newest = table.log.snapshot(table.name)
+        newest = table.log.snapshot(table.name, understood=BOTH)
         actions: list[Action] = []
         if plan.readable_from > oldest_kept(newest.transactions):
             actions.append(Txn(VACUUM, plan.readable_from, int(time.time() * 1000)))
@@ -155,7 +156,7 @@ def _planned(table: Writable, since: int, retention: float, now: float, *, oldes
     found = dict(_data_files(table.folder))
     held, staged_since = _staged(table.folder)
     record = table.log.table(table.name)
-    floor = oldest_kept(table.log.snapshot(table.name).transactions)
+    floor = oldest_kept(table.log.snapshot(table.name, understood=BOTH).transactions)
     if oldest is None:
         oldest = _oldest(table, since)
         if record.publish:  # who reads the published table is still at an older version
