@@ -47,7 +47,7 @@ def lockgate_with(engine: str, **more: Any) -> Callable[[Job], Merge]:
         import lockgate
 
         if engine == "duckdb":
-            import duckdb  # noqa: F401  (and for the other engine it would be memory that it does not need)
+            import lockgate.engines.duckdb
         merge, path = lockgate.merge, str(job.data)
         return lambda: merge(job.source, path, strategy="upsert", key_columns=["id"], engine=engine, **more)
 

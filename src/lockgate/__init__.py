@@ -12,14 +12,18 @@ from lockgate import errors
 from lockgate.errors import (
     ArgumentError,
     CheckFailed,
+    CommitStateUnknown,
     ConfigError,
+    DatabaseError,
     DatasetBusy,
     DatasetMergeError,
     DuplicateKeyError,
+    ForeignCommit,
     FunctionError,
     JavaNotFound,
     JournalError,
     LockgateError,
+    LogError,
     MergeError,
     NullKeyError,
     ObjectChanged,
@@ -41,6 +45,11 @@ from lockgate.errors import (
     StageError,
     StateError,
     StorageError,
+    TableExists,
+    TableNotFound,
+    TimeoutError,
+    ValidationError,
+    VersionConflict,
     WatermarkMoved,
 )
 from lockgate.functions import function
@@ -69,7 +78,11 @@ if TYPE_CHECKING:
     from lockgate.running.data_source import register
     from lockgate.running.entry import run
     from lockgate.running.result import RunResult
+    from lockgate.tables.entry import create_table, open_table
+    from lockgate.tables.table import Table
     from lockgate.targets.folder import RecoveryReport, recover
+    from lockgate.txlog.commits import TableCommit
+    from lockgate.txlog.writer import TxnLogWriter
 
 _HOME = {
     "merge": "lockgate.datasets.entry",
@@ -103,23 +116,32 @@ _HOME = {
     "RunResult": "lockgate.running.result",
     "recover": "lockgate.targets.folder",
     "RecoveryReport": "lockgate.targets.folder",
+    "TableCommit": "lockgate.txlog.commits",
+    "TxnLogWriter": "lockgate.txlog.writer",
+    "Table": "lockgate.tables.table",
+    "create_table": "lockgate.tables.entry",
+    "open_table": "lockgate.tables.entry",
 }
 
 __all__ = [
     "ArgumentError",
     "CheckFailed",
+    "CommitStateUnknown",
     "ConfigError",
     "ConservativeMembershipChecker",
+    "DatabaseError",
     "DatasetBusy",
     "DatasetMergeError",
     "DuckDBDatasetIO",
     "DuplicateKeyError",
+    "ForeignCommit",
     "FunctionError",
     "IncrementalFileManager",
     "IncrementalRewritePlan",
     "JavaNotFound",
     "JournalError",
     "LockgateError",
+    "LogError",
     "MergeError",
     "MergeFileMetadata",
     "MergeResult",
@@ -153,16 +175,26 @@ __all__ = [
     "StageError",
     "StateError",
     "StorageError",
+    "Table",
+    "TableCommit",
+    "TableExists",
+    "TableNotFound",
+    "TimeoutError",
+    "TxnLogWriter",
+    "ValidationError",
+    "VersionConflict",
     "WatermarkMoved",
     "WriteResult",
     "__version__",
     "compute_merge_stats",
     "confirm_affected_files",
+    "create_table",
     "errors",
     "function",
     "list_dataset_files",
     "merge",
     "normalize_keys",
+    "open_table",
     "parse_hive_partition_path",
     "plan_incremental_rewrite",
     "recover",

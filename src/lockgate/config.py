@@ -126,10 +126,6 @@ def _read_profile(path: Path, name: str, raw: Mapping[str, Any], environment: Ma
     tables = _text(path, f"{where}.tables", raw.get("tables", "memory"))
     if tables not in ("memory", "warehouse"):
         raise ConfigError(f'{path}: {where}.tables must be "memory" or "warehouse", not {tables!r}')
-    if tables == "warehouse":
-        raise ConfigError(
-            f'{path}: {where}.tables = "warehouse" is not available in this version', hint='use tables = "memory"'
-        )
     spark = _table(path, f"{where}.spark", raw.get("spark", {}))
     _known(path, f"{where}.spark", spark, {"master", "remote", "conf"})
     conf = _table(path, f"{where}.spark.conf", spark.get("conf", {}))

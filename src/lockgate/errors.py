@@ -31,6 +31,15 @@
     │       ├── S3Unreachable         S3 did not answer, or not with anything that settles the request
     │       ├── ObjectMissing         there is no such object or upload
     │       └── ObjectChanged         somebody else's write came first
+    ├── LogError                      the log of Delta tables refused or failed
+    │   ├── TableNotFound             the log has no table of that name, or no such version of it
+    │   ├── TableExists               the name or the location belongs to another table
+    │   ├── ValidationError           actions that the table cannot take; nothing was committed (also a ValueError)
+    │   ├── VersionConflict           another commit came first; has expected and actual; nothing was committed
+    │   ├── DatabaseError             the log's database refused or failed; nothing was committed
+    │   ├── TimeoutError              the log's database did not answer in time (also the built-in TimeoutError)
+    │   ├── CommitStateUnknown        the database cannot be asked whether a commit went through
+    │   └── ForeignCommit             somebody else wrote a commit into the table's _delta_log
     └── StateError                    the project's record of runs cannot be read or written
 
 A message says what happened and to which object; `in_place` says what is true of the data now;
@@ -39,6 +48,7 @@ A message says what happened and to which object; `in_place` says what is true o
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Sequence
 from typing import Any, ClassVar, Protocol
 
@@ -195,7 +205,7 @@ class StorageError(LockgateError):
     pass
 
 
-class DatasetBusy(StorageError, TimeoutError):
+class DatasetBusy(StorageError, builtins.TimeoutError):
     pass
 
 
@@ -220,6 +230,61 @@ class ObjectMissing(S3Error):
 
 
 class ObjectChanged(S3Error):
+    pass
+
+
+class LogError(LockgateError):
+    pass
+
+
+class TableNotFound(LogError):
+    pass
+
+
+class TableExists(LogError):
+    pass
+
+
+class ValidationError(LogError, ValueError):
+    pass
+
+
+class VersionConflict(LogError):
+    """Another commit came first. `expected` is the version asked for, or None; `actual` the table's current one."""
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        expected: int | None = None,
+        actual: int | None = None,
+        hint: str | None = "read the table again and plan the change on what is there now",
+        in_place: str | None = "nothing was committed",
+    ) -> None:
+        super().__init__(message, hint=hint, in_place=in_place)
+        self.expected = expected
+        self.actual = actual
+
+
+class DatabaseError(LogError):
+    pass
+
+
+class TimeoutError(LogError, builtins.TimeoutError):
+    pass
+
+
+class CommitStateUnknown(LogError):
+    """A commit whose outcome could not be asked for. `txn_id` settles it: committing again with it is safe."""
+
+    def __init__(
+        self, message: str, *, txn_id: str | None = None, hint: str | None = None, in_place: str | None = None
+    ) -> None:
+        super().__init__(message, hint=hint, in_place=in_place)
+        self.txn_id = txn_id
+
+
+class ForeignCommit(LogError):
     pass
 
 

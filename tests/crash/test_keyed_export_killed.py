@@ -74,7 +74,7 @@ def assert_finished(folder: Path, at: int) -> None:
     assert snapshot(folder) == before, "a second resume changed something"
 
 
-@pytest.mark.parametrize("fault", ["kill before", "kill after"])
+@pytest.mark.parametrize("fault", KILLS)
 def test_killed_at_every_step_then_resumed(place: Path, fault: Fault) -> None:
     steps = steps_of_a_run(place / "count")
     begin = publishing_begins(steps)

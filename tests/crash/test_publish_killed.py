@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -17,10 +18,17 @@ from lockgate.running.state import RunState
 from lockgate.storage.local import LocalStorage
 from support.arrow_run import arrow_run, export, snapshot
 from support.faults import FaultyStorage, run_in_child, was_killed
+from support.merge_places import fast_folder
 
 RUN = "2026-01-01T00-00-00-aaaa"
 OLD = pa.table({"id": [1, 2, 3]})
 NEW = pa.table({"id": [10, 20, 30, 40]})
+
+
+@pytest.fixture
+def place() -> Iterator[Path]:
+    with fast_folder() as folder:
+        yield folder
 
 
 def clock() -> datetime:
@@ -59,8 +67,8 @@ ALL_NEW = {
 }
 
 
-def steps_of_a_run(tmp_path: Path) -> list[tuple[str, Path]]:
-    folder = tmp_path / "count"
+def steps_of_a_run(place: Path) -> list[tuple[str, Path]]:
+    folder = place / "count"
     project_with_old_data(folder)
     storage = FaultyStorage()
     arrow_run(folder, exports(NEW), run=RUN, storage=storage).execute()
@@ -72,12 +80,12 @@ def leftovers(folder: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("fault", ["kill before", "kill after"])
-def test_killed_at_every_step_then_resumed(tmp_path: Path, fault: str) -> None:
-    total = len(steps_of_a_run(tmp_path))
+def test_killed_at_every_step_then_resumed(place: Path, fault: str) -> None:
+    total = len(steps_of_a_run(place))
     assert total > 50
     resumed = swept = 0
     for at in range(total):
-        folder = tmp_path / f"{at}"
+        folder = place / f"{at}"
         project_with_old_data(folder)
         status = run_in_child(
             lambda folder=folder, at=at: arrow_run(
@@ -107,12 +115,12 @@ def test_killed_at_every_step_then_resumed(tmp_path: Path, fault: str) -> None:
     assert swept > 10
 
 
-@pytest.mark.parametrize("fault", ["kill before", "kill after"])
-def test_killed_at_every_step_then_run_again(tmp_path: Path, fault: str) -> None:
+@pytest.mark.parametrize("fault", ["kill before", pytest.param("kill after", marks=pytest.mark.slow)])
+def test_killed_at_every_step_then_run_again(place: Path, fault: str) -> None:
     """The next run of the pipeline settles the dead one first: APPEND repeats nothing and loses nothing."""
-    total = len(steps_of_a_run(tmp_path))
+    total = len(steps_of_a_run(place))
     for at in range(0, total, 3):
-        folder = tmp_path / f"{at}"
+        folder = place / f"{at}"
         project_with_old_data(folder)
         status = run_in_child(
             lambda folder=folder, at=at: arrow_run(
@@ -130,12 +138,12 @@ def test_killed_at_every_step_then_run_again(tmp_path: Path, fault: str) -> None
 
 
 @pytest.mark.parametrize("fault", ["EIO", "ENOSPC"])
-def test_a_failing_disk_at_every_step(tmp_path: Path, fault: str) -> None:
+def test_a_failing_disk_at_every_step(place: Path, fault: str) -> None:
     """Every failure is an error with a message; before publishing all is old, after it resume makes all new."""
-    total = len(steps_of_a_run(tmp_path))
+    total = len(steps_of_a_run(place))
     untouched = partial = 0
     for at in range(total):
-        folder = tmp_path / f"{at}"
+        folder = place / f"{at}"
         project_with_old_data(folder)
         storage = FaultyStorage(at, fault)
         state = RunState(folder / ".lockgate")
@@ -163,10 +171,10 @@ def test_a_failing_disk_at_every_step(tmp_path: Path, fault: str) -> None:
     assert partial > 10
 
 
-def test_what_is_swapped_in_was_synced_before_and_its_folder_after(tmp_path: Path) -> None:
+def test_what_is_swapped_in_was_synced_before_and_its_folder_after(place: Path) -> None:
     """kill -9 cannot show a missing fsync, so the order of the calls is checked."""
-    steps = steps_of_a_run(tmp_path)
-    out = tmp_path / "count" / "out"
+    steps = steps_of_a_run(place)
+    out = place / "count" / "out"
     for final in (out / "a.csv", out / "b.parquet"):
         swap = steps.index(("replace", final))
         staged = [p for s, p in steps[:swap] if s == "fsync" and p.name == "result" and p.parent.parent == out]

@@ -18,6 +18,7 @@ from lockgate.plan.steps import Plan, Step
 from lockgate.running.pipeline import PipelineRun
 from lockgate.running.state import RunState
 from lockgate.storage.local import LocalStorage
+from lockgate.txlog.schema_json import schema_json
 
 
 @dataclass
@@ -38,6 +39,7 @@ def staged_rows(table: pa.Table, shape: str, root: Path) -> StagedRows:
     """Rows as Spark would have staged them, in two parts."""
     root.mkdir(parents=True)
     columns = tuple(table.column_names)
+    schema = schema_json(table.schema)  # which is Spark's, too
     if shape != "rows":
         lines = [",".join("" if v is None else str(v) for v in row.values()) + "\n" for row in table.to_pylist()]
         table = pa.table({"line": pa.array(lines, pa.string())})
@@ -47,7 +49,7 @@ def staged_rows(table: pa.Table, shape: str, root: Path) -> StagedRows:
         part = root / f"part-{number:05d}-x.parquet"
         pq.write_table(piece, part)
         parts.append(part)
-    return StagedRows(root, tuple(parts), columns)
+    return StagedRows(root, tuple(parts), columns, schema)
 
 
 def arrow_run(

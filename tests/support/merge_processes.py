@@ -14,7 +14,18 @@ from typing import Any
 
 _CONTEXT = multiprocessing.get_context("forkserver")
 _CONTEXT.set_forkserver_preload(
-    ["pytest", "duckdb", "pyarrow.parquet", "pyarrow.compute", "lockgate.datasets.entry", "lockgate.engines.duckdb"]
+    [
+        "pytest",
+        "duckdb",
+        "pyarrow.parquet",
+        "pyarrow.compute",
+        "lockgate.datasets.entry",
+        "lockgate.engines.duckdb",
+        "lockgate.running.settle",
+        "lockgate.running.pipeline",
+        "lockgate.destinations.parquet",
+        "lockgate.destinations.parquet_keyed",
+    ]
 )
 _PATIENCE = 120.0  # seconds after which a process that should have ended is taken for deadlocked
 

@@ -14,6 +14,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
+from io import BytesIO
 from threading import Event, RLock, Thread
 from typing import Any
 from urllib.parse import parse_qs
@@ -75,6 +76,9 @@ class S3Server:
         query = parse_qs(environ.get("QUERY_STRING", ""), keep_blank_values=True)
         request = Request(environ["REQUEST_METHOD"], bucket, key, query, headers)
         self.seen.append(request)
+        # Before others are kept waiting: a client may have died in the middle of it.
+        body = environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
+        environ["wsgi.input"] = BytesIO(body)
         verdict = next((said for rule in list(self.rules) if (said := rule(request))), None)
         if verdict == "silence":
             self._over.wait()
@@ -114,8 +118,6 @@ class S3Server:
 
     @staticmethod
     def _refuse(environ: dict[str, Any], start: Callable[..., Any], code: str) -> Iterable[bytes]:
-        length = int(environ.get("CONTENT_LENGTH") or 0)
-        environ["wsgi.input"].read(length)
         text = f"<?xml version='1.0'?><Error><Code>{code}</Code><Message>no</Message></Error>".encode()
         start(_STATUS[code], [("Content-Type", "application/xml"), ("Content-Length", str(len(text)))])
         return [b"" if environ["REQUEST_METHOD"] == "HEAD" else text]

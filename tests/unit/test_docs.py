@@ -96,7 +96,7 @@ def test_every_pipeline_in_the_documentation_parses(where: str, text: str) -> No
     assert [d.render() for d in program.diagnostics] == []
 
 
-@pytest.mark.parametrize("name", ["docs/merging.md", "docs/datasets.md"])
+@pytest.mark.parametrize("name", ["docs/merging.md", "docs/datasets.md", "docs/delta-log.md"])
 def test_the_python_of_a_page_runs_and_prints_what_it_says(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -11,7 +11,7 @@ gc.disable()
 
 import click  # noqa: E402
 
-from lockgate.cli import check, init, merge, plan, recover, run, runs, write  # noqa: E402
+from lockgate.cli import check, init, merge, plan, recover, run, runs, table, write  # noqa: E402
 
 
 def _print_version(context: click.Context, parameter: click.Parameter, wanted: bool) -> None:
@@ -33,6 +33,7 @@ def app() -> None:
 
 for command in (
     init.init, check.check, plan.plan, run.run, runs.resume, runs.runs, merge.merge, write.write, recover.recover,
+    table.table,
 ):  # fmt: skip
     app.add_command(command)
 

@@ -10,14 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lockgate.errors import ArgumentError
-from lockgate.merging.driver import MergeRequest, merge_rows
 from lockgate.merging.protocol import Engine, Source
-from lockgate.merging.result import MergeResult
 from lockgate.merging.source import comes_from, load_source
 from lockgate.merging.table_source import TableSource
 from lockgate.storage.local import LocalStorage
 from lockgate.storage.staging import StagingArea
-from lockgate.targets.open_folder import DatasetFolder
 
 if TYPE_CHECKING:
     from lockgate.engines.spark_computed import ComputedRows
@@ -29,36 +26,35 @@ def is_spark_frame(source: Any) -> bool:
     return comes_from("pyspark", source) and hasattr(source, "toArrow")
 
 
-def merge_by_spark(
-    source: Any, target: DatasetFolder, storage: LocalStorage, request: MergeRequest, spark: Any
-) -> MergeResult:
-    """`spark` is a session; None takes the source's own, or the one that is active."""
+@contextmanager
+def rows_for_spark(
+    source: Any, storage: LocalStorage, stages_in: Path | None, identity: str, spark: Any
+) -> Iterator[tuple[Source[Any], Engine[Any]]]:
+    """The source and a Spark engine. `spark` is a session; None takes the source's own, or the one that is active."""
     from lockgate.engines.spark_spread import SparkSpreadEngine
 
     if is_spark_frame(source):
         with (
-            _computed(source, target, storage, request) as given,
-            _with_engine(given, source.sparkSession, storage) as (rows, chosen),
+            _computed(source, storage, stages_in, identity) as given,
+            _with_engine(given, source.sparkSession, storage) as both,
         ):
-            return merge_rows(rows, target, chosen, request)
+            yield both
+        return
     session = spark if spark is not None else _needed_session()
     with SparkSpreadEngine(session, storage) as engine:
-        return merge_rows(TableSource(load_source(source)), target, engine, request)
+        yield TableSource(load_source(source)), engine
 
 
 @contextmanager
-def _computed(
-    frame: Any, target: DatasetFolder, storage: LocalStorage, request: MergeRequest
-) -> Iterator[ComputedRows]:
+def _computed(frame: Any, storage: LocalStorage, stages_in: Path | None, identity: str) -> Iterator[ComputedRows]:
     """The source's rows, computed once: staged in the dataset's folder, unless nothing may be written there."""
     from lockgate.engines.spark_computed import held, staged
 
-    if request.dry_run or not (target.exists() or request.strategy.actions.creates):
+    if stages_in is None:
         with held(frame) as source:
             yield source
         return
-    target.refuse_delta()
-    area = StagingArea.create(storage, target.root, f"{request.identity}-source")
+    area = StagingArea.create(storage, stages_in, f"{identity}-source")
     try:
         with staged(frame, area.rows) as source:
             yield source

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import logging
 import uuid
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from lockgate.datasets.by_spark import is_spark_frame, merge_by_spark
 from lockgate.datasets.choice import chosen_engine
 from lockgate.datasets.filesystems import local_root, s3_root
 from lockgate.datasets.on_s3 import merge_on_s3, refuse_overwrite, refuse_spark, s3_folder
+from lockgate.datasets.sources import source_and_engine
 from lockgate.datasets.writing import WriteRequest, write_rows
 from lockgate.errors import ArgumentError
 from lockgate.merging.driver import MergeRequest, merge_rows
@@ -24,8 +23,6 @@ from lockgate.merging.table_source import TableSource
 from lockgate.storage.local import LocalStorage
 from lockgate.targets.folder import DEFAULT_LOCK_TIMEOUT
 from lockgate.targets.open_folder import DatasetFolder
-
-log = logging.getLogger("lockgate.merge")
 
 DEFAULT_MAX_ROWS_PER_FILE = 5_000_000
 DEFAULT_ROW_GROUP_SIZE = 500_000
@@ -66,6 +63,61 @@ def merge(
     >>> result.updated, result.inserted, result.target_count_after
     (1, 1, 3)
     """
+    _require_seconds(lock_timeout)
+    request = merge_request(
+        strategy=strategy,
+        key_columns=key_columns,
+        partition_by=partition_by,
+        schema=schema,
+        order_by=order_by,
+        skip_unchanged=skip_unchanged,
+        allow_partition_moves=allow_partition_moves,
+        dry_run=dry_run,
+        compression=compression,
+        max_rows_per_file=max_rows_per_file,
+        row_group_size=row_group_size,
+        shown_root=str(path).rstrip("/") or "/",
+    )
+    disk = storage or LocalStorage()
+    prefix = s3_root(path, filesystem)
+    if prefix is not None:
+        refuse_spark(engine)
+        folder = s3_folder(prefix, disk, connection=s3_connection, lock_timeout=lock_timeout)
+        with chosen_engine(engine, disk, use_merge=use_merge, connection=connection) as chosen:
+            return merge_on_s3(TableSource(load_source(source)), folder, chosen, request)
+    target = DatasetFolder(local_root(path, filesystem), disk, lock_timeout=lock_timeout)
+    writes = not dry_run and (target.exists() or request.strategy.actions.creates)
+    if writes:
+        target.refuse_delta()
+    with source_and_engine(
+        source,
+        engine,
+        disk,
+        stages_in=target.root if writes else None,
+        identity=request.identity,
+        use_merge=use_merge,
+        connection=connection,
+        spark=spark,
+    ) as (rows, chosen):
+        return merge_rows(rows, target, chosen, request)
+
+
+def merge_request(
+    *,
+    strategy: str,
+    key_columns: str | Sequence[str],
+    shown_root: str,
+    partition_by: str | Sequence[str] | None = None,
+    schema: Literal["strict", "evolve"] = "strict",
+    order_by: str | Sequence[str] | None = None,
+    skip_unchanged: bool = False,
+    allow_partition_moves: bool = False,
+    dry_run: bool = False,
+    compression: str | None = None,
+    max_rows_per_file: int = DEFAULT_MAX_ROWS_PER_FILE,
+    row_group_size: int = DEFAULT_ROW_GROUP_SIZE,
+) -> MergeRequest:
+    """What a caller of a merge asks for, refused here if it makes no sense."""
     wanted = _strategy(strategy)
     if order_by and not wanted.actions.deduplicates:
         raise ArgumentError(
@@ -74,12 +126,8 @@ def merge(
             in_place="nothing was written",
         )
     _require_choice("schema", schema, ("strict", "evolve"))
-    _require_seconds(lock_timeout)
     _require_positive(max_rows_per_file=max_rows_per_file, row_group_size=row_group_size)
     _require_codec(compression)
-    disk = storage or LocalStorage()
-    prefix = s3_root(path, filesystem)
-    root = Path() if prefix else local_root(path, filesystem)
     request = MergeRequest(
         strategy=wanted,
         key_columns=tuple(normalize_keys(key_columns)),
@@ -93,21 +141,10 @@ def merge(
         compression=compression,
         max_rows_per_file=max_rows_per_file,
         row_group_size=row_group_size,
-        shown_root=str(path).rstrip("/") or "/",
+        shown_root=shown_root,
     )
     parse_order_by(request.order_by)
-    if prefix is not None:
-        folder = s3_folder(prefix, disk, connection=s3_connection, lock_timeout=lock_timeout)
-        refuse_spark(engine)
-        with chosen_engine(engine, disk, use_merge=use_merge, connection=connection) as chosen:
-            return merge_on_s3(TableSource(load_source(source)), folder, chosen, request)
-    target = DatasetFolder(root, disk, lock_timeout=lock_timeout)
-    if engine == "spark" or (engine == "auto" and is_spark_frame(source)):
-        if engine == "auto":
-            log.info("auto: the Spark engine, because the source is a Spark DataFrame")
-        return merge_by_spark(source, target, disk, request, spark)
-    with chosen_engine(engine, disk, use_merge=use_merge, connection=connection) as chosen:
-        return merge_rows(TableSource(load_source(source)), target, chosen, request)
+    return request
 
 
 def write_dataset(
@@ -131,13 +168,42 @@ def write_dataset(
     >>> write_dataset(pa.table({"id": [1, 2]}), tempfile.mkdtemp()).total_rows
     2
     """
+    _require_seconds(lock_timeout)
+    request = write_request(
+        mode=mode,
+        partition_by=partition_by,
+        schema=schema,
+        compression=compression,
+        max_rows_per_file=max_rows_per_file,
+        row_group_size=row_group_size,
+        shown_root=str(path).rstrip("/") or "/",
+    )
+    disk = storage or LocalStorage()
+    prefix = s3_root(path, filesystem)
+    if prefix is not None:
+        refuse_overwrite(mode, prefix)
+        folder = s3_folder(prefix, disk, connection=s3_connection, lock_timeout=lock_timeout)
+        return write_rows(open_source(source), folder, disk, request)
+    target = DatasetFolder(local_root(path, filesystem), disk, lock_timeout=lock_timeout)
+    return write_rows(open_source(source), target, disk, request)
+
+
+def write_request(
+    *,
+    mode: Literal["append", "overwrite"],
+    shown_root: str,
+    partition_by: str | Sequence[str] | None = None,
+    schema: Literal["strict", "evolve"] = "strict",
+    compression: str | None = None,
+    max_rows_per_file: int = DEFAULT_MAX_ROWS_PER_FILE,
+    row_group_size: int = DEFAULT_ROW_GROUP_SIZE,
+) -> WriteRequest:
+    """What a caller of a write asks for, refused here if it makes no sense."""
     _require_choice("mode", mode, ("append", "overwrite"))
     _require_choice("schema", schema, ("strict", "evolve"))
-    _require_seconds(lock_timeout)
     _require_positive(max_rows_per_file=max_rows_per_file, row_group_size=row_group_size)
     _require_codec(compression)
-    disk = storage or LocalStorage()
-    request = WriteRequest(
+    return WriteRequest(
         mode=mode,
         identity=uuid.uuid4().hex,
         partition_by=_names(partition_by),
@@ -145,15 +211,8 @@ def write_dataset(
         compression=compression,
         max_rows_per_file=max_rows_per_file,
         row_group_size=row_group_size,
-        shown_root=str(path).rstrip("/") or "/",
+        shown_root=shown_root,
     )
-    prefix = s3_root(path, filesystem)
-    if prefix is not None:
-        folder = s3_folder(prefix, disk, connection=s3_connection, lock_timeout=lock_timeout)
-        refuse_overwrite(mode, prefix)
-        return write_rows(open_source(source), folder, disk, request)
-    target = DatasetFolder(local_root(path, filesystem), disk, lock_timeout=lock_timeout)
-    return write_rows(open_source(source), target, disk, request)
 
 
 def _names(columns: str | Sequence[str] | None) -> tuple[str, ...] | None:

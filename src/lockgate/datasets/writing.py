@@ -34,9 +34,9 @@ def write_rows(
 ) -> WriteResult:
     with target.opened(request.identity) as opened:
         shape = _shape(opened, source.schema, request)
-        schema = agree(source.schema, shape.schema, mode=request.schema) if shape.files else shape.schema
+        schema = shape.schema if shape.is_new else shape.held(agree(source.schema, shape.schema, mode=request.schema))
         new = shape.new_files(schema, opened.staging(), request)
-        added = write_new_files(_fitted(source, schema), new, storage)
+        added = write_new_files(fitted(source, schema), new, storage)
         if shape.files and not any(a.written.rows for a in added):
             added = []  # nothing to append; an empty file would only be in the way
         removed = opened.files() if request.mode == "overwrite" else []
@@ -63,6 +63,7 @@ def _shape(opened: OpenTarget, source: pa.Schema, request: WriteRequest) -> Shap
     return new_shape(source, columns if set(columns) <= set(source.names) else ())
 
 
-def _fitted(source: pa.RecordBatchReader, schema: pa.Schema) -> pa.RecordBatchReader:
+def fitted(source: pa.RecordBatchReader, schema: pa.Schema) -> pa.RecordBatchReader:
+    """The rows with exactly this schema, each value equal to what it was, or refused."""
     batches = (part for batch in source for part in fit(pa.Table.from_batches([batch]), schema).to_batches())
     return pa.RecordBatchReader.from_batches(schema, batches)

@@ -30,12 +30,13 @@ def folder_problems(request: ExportRequest, options: Mapping[str, Option]) -> li
     return [
         *option_problems(request, options),
         *path_problems(request),
-        *_partition_problems(request),
+        *partition_problems(request),
         *_place_problems(request),
     ]
 
 
-def _partition_problems(request: ExportRequest) -> Iterator[Complaint]:
+def partition_problems(request: ExportRequest) -> Iterator[Complaint]:
+    """What is wrong with the option `partition_by`."""
     columns = request.options.get("partition_by", [])
     if not isinstance(columns, list):
         return  # said already

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import date
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from lockgate.config import Profile, load_project
 from lockgate.storage.local import LocalStorage
 from lockgate.storage.staging import StagingArea
+
+if TYPE_CHECKING:
+    from lockgate.txlog.commits import Note
 
 DEFAULT_MAX_ROWS_PER_FILE = 5_000_000
 
@@ -32,6 +36,19 @@ class StagedRows:
     root: Path
     parts: tuple[Path, ...]
     columns: tuple[str, ...]
+    schema: str = ""  # Spark's JSON of it, partition columns and all
+
+
+@dataclass(frozen=True)
+class Window:
+    """From `start` to `end`, both included: dates for a DATE column, else datetimes."""
+
+    column: str
+    start: date
+    end: date
+
+    def __str__(self) -> str:
+        return f"{self.column} from {self.start} to {self.end}"
 
 
 @dataclass(frozen=True)
@@ -48,6 +65,7 @@ class ExportRequest:
     profile: Profile = field(default_factory=Profile)  # its connections and its log
     run: str = ""
     number: int = 1  # the export's place among the exports of its pipeline, from 1
+    window: Window | None = None  # of an INCREMENTAL table: the rows that these take the place of; known when staging
 
 
 @dataclass(frozen=True)
@@ -93,12 +111,22 @@ class Surroundings:
     storage: LocalStorage
     project: Path = Path()
     profile: Profile = field(default_factory=Profile)
+    notes: tuple[Note, ...] = ()  # what a log of transactions is to keep with the run's rows: its watermarks
 
     def of(self, profile: str) -> Surroundings:
         """The same with another profile, that of an earlier run."""
         if profile == self.profile.name:
             return self
         return replace(self, profile=load_project(self.project, profile=profile).profile)
+
+
+class PublishesTogether(Protocol):
+    """What a destination adds that can make several exports of a run visible at once."""
+
+    def publish_together(self, prepared: Sequence[Prepared], around: Surroundings) -> list[Outcome]:
+        """Swap all of them in, or none. Gets every export of the run that is of its type, published ones too, in the
+        run's order; called again after a crash it finishes or finds it done."""
+        ...
 
 
 class Destination(Protocol):

@@ -14,6 +14,7 @@ GROUP = "lockgate.destinations"
 # TYPE -> module and class; imported when first asked for, so that `check` stays light.
 BUILT_IN = {
     "CSV": "lockgate.destinations.by_place:CsvByPlace",
+    "DELTA": "lockgate.destinations.delta:DeltaDestination",
     "JSON": "lockgate.destinations.by_place:JsonByPlace",
     "PARQUET": "lockgate.destinations.by_place:ParquetByPlace",
     "POSTGRES": "lockgate.destinations.postgres:PostgresDestination",

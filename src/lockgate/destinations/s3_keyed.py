@@ -82,7 +82,9 @@ class S3KeyedDestination:
                     hint="run the pipeline again",
                 )
             outcome, moves, removes = _merge(prepared, opened, dry_run=False)
-            opened.commit(moves, removes, asdict(outcome))  # also where nothing changes: the journal says it was done
+            opened.commit(
+                moves, removes, note=asdict(outcome)
+            )  # also where nothing changes: the journal says it was done
             return outcome
 
     def is_decided(self, prepared: Prepared, around: Surroundings) -> bool:

@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 
 from lockgate.engines.arrow import ArrowEngine, compared
 from lockgate.engines.checksums import has_page_checksums
-from lockgate.engines.duckdb_copy import copy_file, join_keeps_order
+from lockgate.engines.duckdb_copy import copy_file
 from lockgate.engines.duckdb_database import OwnDatabase
 from lockgate.engines.duckdb_sql import merge_statement, scan_keys, union_statement
 from lockgate.engines.duckdb_types import ambiguous_names, key_type, why_not_copied, why_not_held
@@ -47,7 +47,8 @@ _REFUSALS = (
 
 
 class DuckDBEngine:
-    """Use it in a `with` block. A connection that is given is not changed: all work is done on cursors of it."""
+    """Use it in a `with` block. A connection that is given finds keys, on cursors of it; it is not changed. Files are
+    written by a database of our own, since the settings of the other may change what is written."""
 
     name = "duckdb"
 
@@ -57,21 +58,27 @@ class DuckDBEngine:
         self._given = connection
         self._wanted = use_merge
         self._stack = ExitStack()
-        self._database: OwnDatabase | None = None
+        self._own: OwnDatabase | None = None
         self._links: SafeNames | None = None
         self._strategy: MergeStrategy | None = None  # known from find on, for messages
 
     def __enter__(self) -> DuckDBEngine:
         self._links = self._stack.enter_context(safe_names())
+        self._own = self._stack.enter_context(OwnDatabase(spill=self._links.folder / "spill"))
         if self._given is None:
-            self._database = self._stack.enter_context(OwnDatabase(spill=self._links.folder / "spill"))
+            self._own.begin()
         return self
 
     def __exit__(self, *_: object) -> None:
         self._stack.close()
 
     def _connection(self) -> Any:
-        return self._database.connection() if self._database else self._given
+        """The one that finds keys."""
+        return self._writing() if self._given is None else self._given
+
+    def _writing(self) -> Any:
+        assert self._own is not None
+        return self._own.connection()
 
     def read_footers(self, paths: Sequence[str]) -> list[pq.FileMetaData]:
         return self._arrow.read_footers(paths)
@@ -93,6 +100,8 @@ class DuckDBEngine:
             if reason:
                 log.info("keys are looked up by Arrow: %s", reason)
             return self._arrow.find(files, source, strategy, compare=compare)
+        if self._own is not None and strategy.actions.matched == "replace":
+            self._own.begin()  # there will be files to write
         with self._failures_explained(source, files):
             answer = self._answer(files, source, [k for k in kinds if k is not None], strategy.actions, by_merge)
         return _found(files, answer, source, strategy.actions, compare)
@@ -141,8 +150,8 @@ class DuckDBEngine:
                     refused.append(job)
                 else:
                     done[job.file.name] = written
-        if self._database:
-            self._database.let_go()  # what is left to do needs it no more
+        if self._own is not None:
+            self._own.let_go()  # what is left to do needs it no more
         rest = by_arrow + refused
         for job, written in zip(rest, self._arrow.rewrite(rest, source) if rest else [], strict=True):
             done[job.file.name] = written
@@ -166,12 +175,6 @@ class DuckDBEngine:
         links = self._links
         assert links is not None
         writer = self._writing()
-        with closing(writer.cursor()) as cursor:
-            keeps = join_keeps_order(cursor)
-        if not keeps:
-            log.info("files are written by Arrow: this DuckDB would not keep the order of their rows")
-            yield from ((job, None) for job in jobs)
-            return
         changed = Event()  # what COPY does to one file it does to the others: they need not be tried
 
         def work(job: Rewrite) -> Written | None:
@@ -194,16 +197,6 @@ class DuckDBEngine:
             yield from zip(jobs, pool.map(work, jobs), strict=True)
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
-
-    def _writing(self) -> Any:
-        """A connection on which each statement runs on one thread and keeps to the join it is given: only so do rows
-        come out in the order of the file. Files are written side by side instead."""
-        connection = self._connection()
-        if self._given is not None:
-            connection = self._stack.enter_context(closing(duckdb.connect()))
-        connection.execute("SET threads = 1")
-        connection.execute("SET disabled_optimizers = 'join_order,build_side_probe_side'")
-        return connection
 
     def add(self, found: Found, source: SourceRows, new: NewFiles) -> list[Added]:
         return self._arrow.add(found, source, new)
@@ -300,9 +293,8 @@ def _found(files: Sequence[DataFile], answer: pa.Table, source: SourceRows, acti
     updated = answer.select(["file", "file_row", "source_row"]).filter(pc.equal(answer["merge_action"], "UPDATE"))
     updated = _in_order(updated.combine_chunks())
     matches = []
-    counts = updated.group_by("file", use_threads=False).aggregate([("file_row", "count")]).to_pydict()
     start = 0
-    for number, count in zip(counts["file"], counts["file_row_count"], strict=True):
+    for number, count in ((c["values"], c["counts"]) for c in updated["file"].value_counts().to_pylist()):
         part = updated.slice(start, count)
         start += count
         matches.append(Matches(files[number], _flat(part["file_row"]), _flat(part["source_row"])))

@@ -10,6 +10,7 @@ from uuid import uuid4
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from lockgate.engines.duckdb_replacements import row_by_row
 from lockgate.engines.duckdb_sql import copy_statement
 from lockgate.engines.duckdb_types import CODECS, VECTOR_SIZE, kept
 from lockgate.engines.layout import FileLayout
@@ -34,24 +35,12 @@ def copy_file(cursor: Any, job: Rewrite, source: pa.Table, storage: LocalStorage
     return Written(job.staged, job.file.rows, job.staged.stat().st_size)
 
 
-def join_keeps_order(cursor: Any) -> bool:
-    """Whether the join of a COPY hands on rows in their order. No SQL promises it, and DuckDB 1.3 does not do it, so
-    each DuckDB is asked."""
-    ((found,),) = cursor.execute(
-        "SELECT bool_and(i = place) FROM (SELECT t.i, row_number() OVER () - 1 AS place FROM range(6000) AS t(i) "
-        "LEFT JOIN (SELECT range * 7 AS i FROM range(800)) AS r ON t.i = r.i)"
-    ).fetchall()
-    return bool(found)
-
-
 def _copy(cursor: Any, job: Rewrite, source: pa.Table, links: SafeNames, staged: Path) -> None:
     footer = job.file.footer
     layout = FileLayout.of(footer, job.file.path)
     names = footer.schema.to_arrow_schema().names
     view = f"replacements_{uuid4().hex}"
-    change = RowChange.of(job.matches)
-    replacements = source.select(names).take(change.source_rows).rename_columns([f"c{i}" for i in range(len(names))])
-    cursor.register(view, replacements.append_column("file_row", change.rows))
+    cursor.register(view, row_by_row(RowChange.of(job.matches), job.file.rows, source.select(names)))
     try:
         cursor.execute(
             copy_statement(

@@ -9,9 +9,11 @@ from typing import Any
 
 import duckdb
 
+from lockgate.engines.duckdb_version import duckdb_version
+
 
 class OwnDatabase:
-    """Use it in a `with` block, which begins to open it; `connection` waits until it is there."""
+    """Use it in a `with` block. `begin` begins to open it; `connection` waits until it is there."""
 
     def __init__(self, spill: Path) -> None:
         self._spill = spill  # a folder that DuckDB makes when it needs it
@@ -19,17 +21,20 @@ class OwnDatabase:
         self._opening: Future[Any] | None = None
 
     def __enter__(self) -> OwnDatabase:
-        self._opening = self._beside.submit(self._open)
         return self
 
     def __exit__(self, *_: object) -> None:
         self.let_go()
         self._beside.shutdown(wait=True)
 
-    def connection(self) -> Any:
-        """The connection. One that was let go is opened anew."""
+    def begin(self) -> None:
+        """Open it, and wait for nothing. One that was let go is opened anew."""
         if self._opening is None:
             self._opening = self._beside.submit(self._open)
+
+    def connection(self) -> Any:
+        self.begin()
+        assert self._opening is not None
         return self._opening.result()
 
     def let_go(self) -> None:
@@ -39,4 +44,6 @@ class OwnDatabase:
             self._beside.submit(lambda: opening.result().close())
 
     def _open(self) -> Any:
-        return duckdb.connect(config={"temp_directory": str(self._spill)})
+        connection = duckdb.connect(config={"temp_directory": str(self._spill)})
+        duckdb_version(connection)  # asked now, so that nobody waits for the answer
+        return connection

@@ -103,6 +103,10 @@ def union_statement(table: str, source: str, keys: int, actions: Actions) -> str
     return " UNION ALL ".join(parts)
 
 
+# Should a DuckDB ever hand on rows in another order than the file's, no row may get the replacement of another.
+_IN_STEP = "WHEN r.file_row <> t.file_row_number THEN error('the rows of a file came out of their order') "
+
+
 def copy_statement(
     names: Sequence[str],
     old: str,
@@ -116,7 +120,8 @@ def copy_statement(
 ) -> str:
     """Write a file again, row by row in its order; rows that have a replacement are replaced as a whole."""
     columns = ", ".join(
-        f"CASE WHEN r.file_row IS NULL THEN t.{quoted(name)} ELSE r.c{i} END AS {quoted(name)}"
+        f"CASE WHEN r.file_row IS NULL THEN t.{quoted(name)} {_IN_STEP if i == 0 else ''}ELSE r.c{i} END "
+        f"AS {quoted(name)}"
         for i, name in enumerate(names)
     )
     pairs = ", ".join(f"{text(key)}: {text(value)}" for key, value in metadata)
@@ -133,6 +138,6 @@ def copy_statement(
         COPY (
             SELECT {columns}
             FROM read_parquet({path_literal(old)}, file_row_number = true, hive_partitioning = false) AS t
-            LEFT JOIN {replacements} AS r ON t.file_row_number = r.file_row
+            POSITIONAL JOIN {replacements} AS r
         ) TO {path_literal(staged)} ({", ".join(options)})
     """

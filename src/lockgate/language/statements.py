@@ -101,6 +101,8 @@ class ExportStep(PipelineStep):
     name: str = ""  # AS name; else the destination
     table_name: str | None = None  # EXPORT table TO ..., None for a query
     query: Sql | None = field(default=None, compare=False)
+    # Of a table in the warehouse: the statements whose rows are written, in place of what a table or a query holds.
+    brought_by: tuple[LoadStep | CreateTableStep, ...] = field(default=(), compare=False)
     path_escape: str | None = None  # how a variable's value took the destination out of the project
     type_place: Place = field(default_factory=Place, compare=False)
     mode_place: Place = field(default_factory=Place, compare=False)

@@ -32,6 +32,7 @@ def decide(
     source: FittedRows,
     *,
     allow_partition_moves: bool,
+    schema_in_files: bool = True,
 ) -> Decision:
     """Apply the table of actions. Every matched row counts once, however many share a key."""
     actions = strategy.actions
@@ -53,7 +54,7 @@ def decide(
         else:
             removed.append(file)
     moving = sum(m.moving for m in found.matches)
-    if files and len(removed) == len(files) and not found.new and not moving:
+    if schema_in_files and files and len(removed) == len(files) and not found.new and not moving:
         # The schema of a dataset is in its files: one stays, without rows.
         changes.append(FileChange(removed.pop(0), None, keep_others=False))
     return Decision(

@@ -13,22 +13,12 @@ import pyarrow as pa
 from lockgate.errors import DatasetMergeError
 from lockgate.merging.counts import compute_merge_stats
 from lockgate.merging.decisions import Decision, decide
-from lockgate.merging.protocol import (
-    Added,
-    DataFile,
-    Engine,
-    KeyBounds,
-    OpenTarget,
-    Rewrite,
-    Rows,
-    Source,
-    Target,
-    Written,
-)
+from lockgate.merging.protocol import Added, DataFile, Engine, OpenTarget, Rewrite, Rows, Source, Target, Written
 from lockgate.merging.result import MergeFileMetadata, MergeResult
 from lockgate.merging.schema import agree, require_keys
 from lockgate.merging.shape import Shape, shape_of
 from lockgate.merging.strategy import MergeStrategy
+from lockgate.targets.described import NOTHING_TO_SAY, ChangeDetails
 
 
 @dataclass(frozen=True)
@@ -57,6 +47,7 @@ class StagedMerge:
     result: MergeResult
     moves: Mapping[str, Path] = field(default_factory=dict)  # names in the dataset -> staged files
     removes: Sequence[str] = ()
+    details: ChangeDetails = NOTHING_TO_SAY
 
 
 def merge_rows(source: Source[Rows], target: Target, engine: Engine[Rows], request: MergeRequest) -> MergeResult:
@@ -67,7 +58,8 @@ def merge_rows(source: Source[Rows], target: Target, engine: Engine[Rows], reque
     with target.opened(request.identity, dry_run=request.dry_run) as opened:
         staged = stage_merge(source, opened, engine, request, nothing)
         if staged.moves or staged.removes:
-            opened.commit(staged.moves, staged.removes)
+            version = opened.commit(staged.moves, staged.removes, staged.details)
+            return replace(staged.result, version=version)
         return staged.result
 
 
@@ -91,35 +83,53 @@ def stage_merge(
     if not shape.files and not request.strategy.actions.creates:
         return StagedMerge(nothing)
     require_keys(shape.schema, "target", request.key_columns)
-    schema = agree(source.schema, shape.schema, mode=request.schema) if shape.files else shape.schema
+    schema = shape.schema if shape.is_new else shape.held(agree(source.schema, shape.schema, mode=request.schema))
     rows = source.fitted(schema, request.key_columns, shape.partition_columns)
-    candidates = _candidates(shape.files, rows.key_bounds())
+    candidates = shape.candidates(rows.key_bounds())
+    shape = shape.knowing(candidates)
     found = engine.find(candidates, rows, request.strategy, compare=request.skip_unchanged)
-    decision = decide(request.strategy, shape.files, found, rows, allow_partition_moves=request.allow_partition_moves)
+    decision = decide(
+        request.strategy,
+        shape.files,
+        found,
+        rows,
+        allow_partition_moves=request.allow_partition_moves,
+        schema_in_files=shape.schema_in_files,
+    )
     result = replace(nothing, engine=engine.name)
     if request.dry_run:
         return StagedMerge(_planned(result, decision, shape, request))
     with ThreadPoolExecutor(1) as beside:
         adding = None
-        if decision.added or not (shape.files or shape.partition_columns):
+        if decision.added or shape.needs_first_file:
             adding = beside.submit(engine.add, found, rows, shape.new_files(schema, opened.staging(), request))
         rewritten = _rewrite(opened, engine, decision, rows, shape, schema, request)
         added = adding.result() if adding else []
+    names = [opened.name_when_rewritten(r.file.name, n) for n, (r, _) in enumerate(rewritten)]
+    old = [r.file.name for (r, _), name in zip(rewritten, names, strict=True) if name != r.file.name]
+    done = _done(result, decision, shape, list(zip(names, [w for _, w in rewritten], strict=True)), added, request)
     return StagedMerge(
-        _done(result, decision, shape, rewritten, added, request),
-        moves={r.file.name: w.path for r, w in rewritten} | {a.name: a.written.path for a in added},
-        removes=[f.name for f in decision.removed],
+        done,
+        moves=dict(zip(names, [w.path for _, w in rewritten], strict=True)) | {a.name: a.written.path for a in added},
+        removes=old + [f.name for f in decision.removed],
+        details=ChangeDetails(
+            partitions={name: r.file.partition for name, (r, _) in zip(names, rewritten, strict=True)}
+            | shape.partitions_of([a.name for a in added], schema),
+            schema=schema,
+            partition_columns=shape.partition_columns,
+            read=tuple(f.name for f in candidates),
+            read_all=request.strategy.actions.others == "remove",
+            operation="MERGE",
+            parameters={"strategy": request.strategy.value, "keys": list(request.key_columns)},
+            metrics={
+                "numTargetRowsInserted": done.inserted,
+                "numTargetRowsUpdated": done.updated,
+                "numTargetRowsDeleted": done.deleted,
+                "numTargetFilesAdded": len(done.rewritten_files) + len(done.inserted_files),
+                "numTargetFilesRemoved": len(old) + len(decision.removed),
+            },
+        ),
     )
-
-
-def _candidates(files: Sequence[DataFile], bounds: KeyBounds) -> list[DataFile]:
-    """The files that may hold a source key, each with the row groups that may."""
-    found = []
-    for file in files:
-        groups = bounds.candidate_row_groups(file.footer, file.path, file.partition)
-        if groups:
-            found.append(replace(file, row_groups=groups))
-    return found
 
 
 def _rewrite(
@@ -158,7 +168,7 @@ def _done(
     result: MergeResult,
     decision: Decision,
     shape: Shape,
-    rewritten: Sequence[tuple[Rewrite, Written]],
+    rewritten: Sequence[tuple[str, Written]],
     added: Sequence[Added],
     request: MergeRequest,
 ) -> MergeResult:
@@ -168,7 +178,7 @@ def _done(
         + sum(a.written.rows for a in added)
         + sum(f.rows for f in _untouched(decision, shape))
     )
-    files = [MergeFileMetadata(_shown(r.file.name, request), w.rows, "rewritten", w.size) for r, w in rewritten] + [
+    files = [MergeFileMetadata(_shown(name, request), w.rows, "rewritten", w.size) for name, w in rewritten] + [
         MergeFileMetadata(_shown(a.name, request), a.written.rows, "inserted", a.written.size) for a in added
     ]
     return _with_files(result, decision, shape, files, after, request)

@@ -62,6 +62,14 @@ class KeyColumn:
             return None
         return Span(begin, bisect_right(values, high, begin, key=lambda value: value[:size]))
 
+    @property
+    def type(self) -> pa.DataType:
+        return self._type.value_type if pa.types.is_dictionary(self._type) else self._type
+
+    def places_of(self, values: Sequence[Any]) -> Sequence[Any]:
+        """Where values of the column's type are on its line."""
+        return places(on_line(comparable(pa.array(values, self.type))))
+
     def equal_to(self, value: Any) -> Span | None:
         """The span of one exact value, as a partition has it; None if the source does not have it."""
         if value is None:
@@ -75,11 +83,9 @@ class KeyColumn:
             return span
 
     def _find(self, value: Any) -> Span | None:
-        value_type = self._type.value_type if pa.types.is_dictionary(self._type) else self._type
         try:
-            array = comparable(pa.array([value], value_type))
+            place = self.places_of([value])[0]
         except (pa.ArrowException, ValueError, TypeError, OverflowError):
             return self.everything  # not of our type, so nothing is proven
-        place = places(on_line(array))[0]
         span = Span(bisect_left(self.places, place), bisect_right(self.places, place))
         return span if span.begin < span.end else None

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from lockgate.merging.footers import read_footers
 from lockgate.merging.strategy import MergeStrategy
+from lockgate.targets.described import NOTHING_TO_SAY, ChangeDetails, Described, DescribedFile
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -18,15 +19,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class DataFile:
-    """One file of the target, as its footer describes it."""
+    """One file of the target, as its footer describes it, or the target's own log."""
 
     name: str  # relative to the dataset, with / between its parts
     path: str  # where it can be opened
     rows: int
-    schema: pq.ParquetSchema  # one object for all files of one schema
-    partition: Mapping[str, Any] = field(default_factory=dict)  # column -> typed Python value, from the path
+    schema: pq.ParquetSchema | None  # one object for all files of one schema; None: the footer was not read
+    partition: Mapping[str, Any] = field(default_factory=dict)  # column -> typed Python value
     row_groups: tuple[int, ...] | None = None  # those that may hold a source key; None: all
     kept_footer: pq.FileMetaData | None = None  # those of a huge dataset are read again where they are needed
+    described: DescribedFile | None = None  # what a log says of it
 
     @property
     def footer(self) -> pq.FileMetaData:
@@ -125,6 +127,9 @@ class KeyBounds(Protocol):
         self, footer: pq.FileMetaData, path: str, partition: Mapping[str, Any]
     ) -> tuple[int, ...]: ...
 
+    def may_hold(self, file: DescribedFile) -> bool:
+        """Whether a file may hold a source key, as far as a log tells."""
+
 
 class FittedRows(Protocol):
     """The source made ready: columns and types of the dataset, keys checked, one row a key."""
@@ -183,13 +188,22 @@ class OpenTarget(Protocol):
     def files(self) -> list[str]:
         """The names of the data files, relative to the target."""
 
+    def described(self) -> Described | None:
+        """What a log knows of the table; None where footers and folder names have to tell."""
+
+    def name_when_rewritten(self, name: str, number: int) -> str:
+        """The name of a file once it is written again: its own, or a fresh one."""
+
     def path_of(self, name: str) -> str: ...
 
     def staging(self) -> Path:
         """A folder for files that are to be committed; made when first asked for."""
 
-    def commit(self, moves: Mapping[str, Path], removes: Iterable[str]) -> None:
-        """Make the staged files visible under these names, and remove those, all at once."""
+    def commit(
+        self, moves: Mapping[str, Path], removes: Iterable[str], details: ChangeDetails = NOTHING_TO_SAY
+    ) -> int | None:
+        """Make the staged files visible under these names, and remove those, all at once. Returns the table's version,
+        where it has versions."""
 
 
 class Target(Protocol):

@@ -16,6 +16,7 @@ from lockgate.merging.footers import leaf_index
 from lockgate.merging.key_column import KeyColumn, Span
 from lockgate.merging.key_rows import KeyRows
 from lockgate.merging.membership import ConservativeMembershipChecker, PartitionPruner
+from lockgate.targets.described import DescribedFile
 
 __all__ = ["ConservativeMembershipChecker", "KeyRanges", "PartitionPruner"]
 
@@ -62,6 +63,29 @@ class KeyRanges:
                 for number in range(footer.num_row_groups)
                 if self._may_hold(footer.row_group(number), layout, spans, blooms)
             )
+
+    def may_hold(self, file: DescribedFile) -> bool:
+        """Whether the file may hold a source key, by its partition and the bounds that a log has of it."""
+        spans = self._partition_spans(file.partition) if self._rows else None
+        if spans is None:
+            return False
+        try:
+            within = self._spans_of_bounds(file, spans)
+        except Exception:  # odd statistics prove nothing, and must not end a merge
+            return True
+        return within is not None and self._fit(within)
+
+    def _spans_of_bounds(self, file: DescribedFile, spans: list[Span]) -> list[Span] | None:
+        told = file.bounds({c.name: c.type for c in self._columns if c.line and c.name not in file.partition})
+        spans = list(spans)
+        for k, column in enumerate(self._columns):
+            if column.name in told:
+                low, high = column.places_of(told[column.name])
+                span = column.between(low, high)
+                if span is None:
+                    return None
+                spans[k] = span
+        return spans
 
     def _partition_spans(self, partition: Mapping[str, Any]) -> list[Span] | None:
         """What the file's folder leaves of each key column; None if it has none of the source's values."""

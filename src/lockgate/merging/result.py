@@ -35,6 +35,7 @@ class MergeResult:
     deduplicated: int = 0  # source rows that `deduplicate` dropped
     engine: str = ""
     dry_run: bool = False
+    version: int | None = None  # of a table that has versions: the one that has these rows
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -48,6 +49,7 @@ class WriteResult:
     files: list[MergeFileMetadata]
     total_rows: int
     removed_files: list[str] = field(default_factory=list)
+    version: int | None = None  # of a table that has versions
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -13,9 +13,10 @@ import pyarrow.parquet as pq
 from lockgate.errors import DatasetMergeError, SchemaMismatchError
 from lockgate.merging.footers import read_footers
 from lockgate.merging.partitions import parse_hive_partition_path, typed_value
-from lockgate.merging.protocol import DataFile, NewFiles, OpenTarget
+from lockgate.merging.protocol import DataFile, KeyBounds, NewFiles, OpenTarget
 from lockgate.merging.schema import require_columns
 from lockgate.merging.unified import unified
+from lockgate.targets.described import Described
 
 # As they are on disk; in memory footers take several times that.
 _KEPT_FOOTER_BYTES = 32 * 2**20
@@ -37,17 +38,52 @@ class NewFileOptions(Protocol):
 
 @dataclass(frozen=True)
 class Shape:
-    """A dataset as its footers and folders describe it."""
+    """A dataset as its footers and folders describe it, or a table as its log does."""
 
     schema: pa.Schema  # of the whole dataset: columns of the files, then partition columns
     partition_columns: tuple[str, ...]
     files: list[DataFile] = field(default_factory=list)
     folders: Mapping[tuple[Any, ...], str] = field(default_factory=dict)
-    file_schemas: Sequence[tuple[pq.ParquetSchema, pa.Schema]] = ()  # one for each kind of file
+    footers: _Footers | None = None  # of the files that were looked into
+    is_new: bool = False  # nothing is there yet
+    schema_in_files: bool = True  # and nowhere else, so that a dataset without rows needs a file
+    held: Callable[[pa.Schema], pa.Schema] = lambda schema: schema  # a schema in the types that it can have
+
+    @property
+    def needs_first_file(self) -> bool:
+        """Whether a dataset without rows must have a file, for its schema to be known."""
+        return self.is_new and self.schema_in_files and not self.partition_columns
+
+    def candidates(self, bounds: KeyBounds) -> list[DataFile]:
+        """The files that may hold a source key, each with the row groups that may. Where a log describes the files,
+        the footers are read of those alone that it does not rule out."""
+        possible = [f for f in self.files if f.described is None or bounds.may_hold(f.described)]
+        found = []
+        for file in self._looked_into(possible):
+            groups = bounds.candidate_row_groups(file.footer, file.path, file.partition)
+            if groups:
+                found.append(replace(file, row_groups=groups))
+        return found
+
+    def knowing(self, candidates: Sequence[DataFile]) -> Shape:
+        """The same, with what was found out about files that only a log had described."""
+        if self.schema_in_files:
+            return self
+        known = {file.name: replace(file, row_groups=None) for file in candidates}
+        return replace(self, files=[known.get(file.name, file) for file in self.files])
+
+    def _looked_into(self, files: Sequence[DataFile]) -> list[DataFile]:
+        unread = [file.path for file in files if file.schema is None]
+        if not unread:
+            return list(files)
+        assert self.footers is not None, "only a log describes files without them"
+        told = iter(self.footers.of(unread))
+        return [file if file.schema is not None else _with_footer(file, next(told)) for file in files]
 
     def needed_schema(self, file: DataFile, schema: pa.Schema) -> pa.Schema | None:
         """The schema a file must get when it is written again; None where its own will do."""
-        own = next(arrow for parquet, arrow in self.file_schemas if parquet is file.schema)
+        kinds = self.footers.kinds if self.footers else []
+        own = next(arrow for parquet, arrow, _ in kinds if parquet is file.schema)
         have = {f.name: f for f in own}
         wanted = {f.name: f for f in schema if f.name in have or f.name not in self.partition_columns}
         if all(n in have and _holds(have[n], f) for n, f in wanted.items()):
@@ -69,9 +105,20 @@ class Shape:
             row_group_size=wanted.row_group_size,
         )
 
+    def partitions_of(self, names: Sequence[str], schema: pa.Schema) -> dict[str, dict[str, Any]]:
+        """The partition values of new files, which are in the folders of their names."""
+        return {
+            name: {
+                column: typed_value(text, schema.field(column).type, column)
+                for column, text in parse_hive_partition_path(name, self.partition_columns).items()
+            }
+            for name in names
+        }
+
     def new_file_schema(self, schema: pa.Schema) -> pa.Schema:
         """The columns of a new file: partition columns are left to the folder's name, unless files here keep them."""
-        inside = set(self.file_schemas[0][1].names) if self.file_schemas else set()
+        kinds = self.footers.kinds if self.footers and self.schema_in_files else []
+        inside = set(kinds[0][1].names) if kinds else set()
         return pa.schema(
             [f for f in schema if f.name not in self.partition_columns or f.name in inside], metadata=schema.metadata
         )
@@ -89,21 +136,20 @@ def shape_of(
     read: Callable[[Sequence[str]], list[pq.FileMetaData]] = read_footers,
 ) -> Shape:
     """Read every footer and every folder name. A dataset that is not there yet takes the shape of the source."""
+    described = opened.described()
+    if described is not None:
+        if described.schema is None:
+            return replace(new_shape(described.held(source), partition_by or ()), schema_in_files=False)
+        _refuse_other_partitions(described.partition_columns, partition_by)
+        return _described_shape(described, described.schema, opened, read)
     names = opened.files()
     if not names:
         return new_shape(source, partition_by or ())
     paths = [opened.path_of(name) for name in names]
     columns, texts = partition_columns(names)
-    if partition_by is not None and tuple(partition_by) != columns:
-        raise SchemaMismatchError(
-            f"the dataset is partitioned by {', '.join(columns) or 'nothing'}, "
-            f"not by {', '.join(partition_by) or 'nothing'}",
-            in_place="nothing was written",
-            hint="leave partition_by out, or name the same columns in the same order",
-        )
+    _refuse_other_partitions(columns, partition_by)
     footers = _Footers(read)
-    while len(footers.files) < len(paths):
-        footers.take(paths[len(footers.files) :][: footers.at_once])
+    told = footers.of(paths)
     kinds = footers.kinds
     schema = _unified(kinds)
     inside = set(schema.names)
@@ -114,7 +160,7 @@ def shape_of(
     known: dict[tuple[str, str | None], Any] = {}
     files: list[DataFile] = []
     folders: dict[tuple[Any, ...], str] = {}
-    for name, path, found, text in zip(names, paths, footers.files, texts, strict=True):
+    for name, path, found, text in zip(names, paths, told, texts, strict=True):
         partition = {}
         for column, value in text.items():
             if (column, value) not in known:
@@ -124,7 +170,47 @@ def shape_of(
         files.append(DataFile(name, path, rows, parquet, partition, kept_footer=footer))
         if columns:
             folders.setdefault(tuple(partition[c] for c in columns), name.rpartition("/")[0])
-    return Shape(schema, columns, files, folders, [(parquet, arrow) for parquet, arrow, _ in kinds])
+    return Shape(schema, columns, files, folders, footers)
+
+
+def _refuse_other_partitions(columns: Sequence[str], partition_by: Sequence[str] | None) -> None:
+    if partition_by is not None and tuple(partition_by) != tuple(columns):
+        raise SchemaMismatchError(
+            f"the dataset is partitioned by {', '.join(columns) or 'nothing'}, "
+            f"not by {', '.join(partition_by) or 'nothing'}",
+            in_place="nothing was written",
+            hint="leave partition_by out, or name the same columns in the same order",
+        )
+
+
+def _described_shape(
+    described: Described,
+    schema: pa.Schema,
+    opened: OpenTarget,
+    read: Callable[[Sequence[str]], list[pq.FileMetaData]],
+) -> Shape:
+    """As the table's log has it. A footer is read now only where the log does not tell how many rows a file has."""
+    shape = Shape(
+        schema,
+        described.partition_columns,
+        [
+            DataFile(f.name, opened.path_of(f.name), f.rows or 0, None, f.partition, described=f)
+            for f in described.files
+        ],
+        footers=_Footers(read),
+        schema_in_files=False,
+        held=described.held,
+    )
+    uncounted = [file for file in shape.files if file.described and file.described.rows is None]
+    if not uncounted:
+        return shape
+    counted = {file.name: file for file in shape._looked_into(uncounted)}
+    return replace(shape, files=[counted.get(file.name, file) for file in shape.files])
+
+
+def _with_footer(file: DataFile, told: _Told) -> DataFile:
+    rows, parquet, footer = told
+    return replace(file, rows=rows, schema=parquet, kept_footer=footer)
 
 
 def new_shape(source: pa.Schema, partition_by: Sequence[str]) -> Shape:
@@ -138,7 +224,7 @@ def new_shape(source: pa.Schema, partition_by: Sequence[str]) -> Shape:
             "every column is a partition column; the files would hold nothing", in_place="nothing was written"
         )
     ordered = [f for f in source if f.name not in columns] + [source.field(c) for c in columns]
-    return Shape(pa.schema(ordered, metadata=source.metadata), columns)
+    return Shape(pa.schema(ordered, metadata=source.metadata), columns, is_new=True)
 
 
 def _plain(kind: pa.DataType) -> pa.DataType:
@@ -166,23 +252,32 @@ def partition_columns(names: Sequence[str]) -> tuple[tuple[str, ...], list[dict[
     return next(iter(kinds)), texts
 
 
+_Told: TypeAlias = tuple[int, pq.ParquetSchema, pq.FileMetaData | None]
+
+
 class _Footers:
     """What is kept of the footers: all of them would take more memory than the rows of some datasets."""
 
     def __init__(self, read: Callable[[Sequence[str]], list[pq.FileMetaData]]) -> None:
         self._read = read
         self.kinds: list[tuple[pq.ParquetSchema, pa.Schema, str]] = []  # most datasets have one
-        self.files: list[tuple[int, pq.ParquetSchema, pq.FileMetaData | None]] = []
-        self.at_once = 32  # until it is known how large they are
+        self._at_once = 32  # until it is known how large they are
         self._room = _KEPT_FOOTER_BYTES
 
-    def take(self, paths: Sequence[str]) -> None:
+    def of(self, paths: Sequence[str]) -> list[_Told]:
+        """The number of rows of each file, its schema, and its footer if there is room to keep it."""
+        told: list[_Told] = []
+        while len(told) < len(paths):
+            told += self._some(paths[len(told) :][: self._at_once])
+        return told
+
+    def _some(self, paths: Sequence[str]) -> Iterator[_Told]:
         footers = self._read(paths)
         largest = max(footer.serialized_size for footer in footers)
-        self.at_once = max(_FOOTER_BYTES_AT_ONCE // largest, 8)
+        self._at_once = max(_FOOTER_BYTES_AT_ONCE // largest, 8)
         for path, footer in zip(paths, footers, strict=True):
             self._room -= footer.serialized_size
-            self.files.append((footer.num_rows, self._kind(path, footer.schema), footer if self._room > 0 else None))
+            yield footer.num_rows, self._kind(path, footer.schema), footer if self._room > 0 else None
 
     def _kind(self, path: str, own: pq.ParquetSchema) -> pq.ParquetSchema:
         for known, _, _ in self.kinds:

@@ -32,16 +32,15 @@ def trace_lineage(draft: Draft) -> Draft:
                 elif name.casefold() not in draft.program.unsure:
                     found.append(_unknown_table(name, place, draft))
         if isinstance(statement, LoadStep | CreateTableStep) and statement.mode != "REPLACE":
-            earlier = [made for made in draft.versions.get(statement.table_name.casefold(), ()) if made < index]
-            own += [
-                TableRead(_spelling(draft, statement.table_name), made) for made in earlier[-1:]
-            ]  # it goes on with it
+            own += _goes_on_with(statement, index, draft)
         reads.append(tuple(own))
     return replace(draft, reads=tuple(reads)).complaining(found)
 
 
 def _tables(statement: object, draft: Draft) -> list[tuple[str, Place]]:
     query = getattr(statement, "query", None)
+    if isinstance(statement, ExportStep) and statement.brought_by:
+        return [(statement.brought_by[-1].table_name, statement.place)]  # the last one; the others come before it
     if isinstance(statement, ExportStep) and statement.table_name is not None:
         place = query.place_of(0) if isinstance(query, Sql) else statement.place
         return [(statement.table_name, place)]

@@ -13,13 +13,15 @@ from lockgate.plan.sharing import find_shared
 from lockgate.plan.sources import check_sources
 from lockgate.plan.substance import require_statements
 from lockgate.plan.table_modes import check_table_modes
+from lockgate.plan.warehouse import publish_tables
 
 PASSES: tuple[Callable[[Draft], Draft], ...] = (
     require_statements,
     check_sources,
     check_table_modes,
-    check_exports,
     collect_definitions,
+    publish_tables,
+    check_exports,
     trace_lineage,
     put_in_order,
     find_shared,

@@ -49,6 +49,11 @@ SOURCE_TYPES: Mapping[str, Mapping[str, Parameter]] = {
         "null_value": _TEXT,
         "infer_schema": _FLAG,
     },
+    "DELTA": {
+        "table": Parameter((str,), required=True),
+        "version": Parameter((int,)),
+        "timestamp": _TEXT,
+    },
     "JSON": _TEXT_FILE,
     "PARQUET": {**_COMMON, "merge_schema": _FLAG},
     "POSTGRES": {

@@ -13,6 +13,7 @@ from lockgate.plan.postgres_sources import postgres_problems
 from lockgate.plan.source_types import CONNECTION_TYPES, SOURCE_TYPES, Parameter, format_of_source
 from lockgate.storage.s3_address import is_s3, parse_address
 from lockgate.storage.s3_settings import connection_problem
+from lockgate.tables.places import name_problem
 
 _KIND_NAMES: Mapping[type, str] = {
     str: "text",
@@ -57,12 +58,12 @@ def _problems(source: SourceStep, connections: Mapping[str, Connection]) -> Iter
         yield _unknown_type(source, type_name)
         return
     if type_name == "S3":
-        kind = format_of_source(source.params)
-        if kind is None:
+        form = format_of_source(source.params)
+        if form is None:
             message = "TYPE S3 needs the parameter 'format': csv, json or parquet"
             yield Diagnostic(source.param_places.get("format", source.params_place), "missing-parameter", message)
             return
-        parameters = {**SOURCE_TYPES[kind], **parameters}
+        parameters = {**SOURCE_TYPES[form], **parameters}
     yield from _s3_problems(source, type_name, connections)
     found = list(_parameter_problems(source, type_name, parameters))
     yield from found
@@ -109,10 +110,26 @@ def _parameter_problems(source: SourceStep, type_name: str, known: Mapping[str, 
             yield Diagnostic(place, "bad-parameter", f"parameter {name!r} must be {kinds}")
         elif name == "path" and not _is_path(value):
             yield Diagnostic(place, "bad-parameter", "parameter 'path' must be a path or a list of paths, none empty")
+    if type_name == "DELTA":
+        yield from _delta_problems(source)
     for name, parameter in known.items():
         if parameter.required and name not in source.params:
             message = f"{type_name} needs the parameter {name!r}"
             yield Diagnostic(source.params_place, "missing-parameter", message)
+
+
+def _delta_problems(source: SourceStep) -> Iterator[Diagnostic]:
+    table, version = source.params.get("table"), source.params.get("version")
+    problem = name_problem(table) if isinstance(table, str) else None
+    if problem:
+        place = source.param_places.get("table", source.params_place)
+        yield Diagnostic(place, "bad-parameter", problem, 'name it like "sales.daily"')
+    if isinstance(version, int) and version < 0:
+        place = source.param_places.get("version", source.params_place)
+        yield Diagnostic(place, "bad-parameter", "parameter 'version' must be 0 or more")
+    if "version" in source.params and "timestamp" in source.params:
+        place = source.param_places.get("timestamp", source.params_place)
+        yield Diagnostic(place, "bad-parameter", "give 'version' or 'timestamp', not both")
 
 
 def _fits(value: object, kinds: tuple[type, ...]) -> bool:

@@ -15,16 +15,17 @@ from lockgate.plan.draft import Draft
 def check_table_modes(draft: Draft) -> Draft:
     """Complain about modes that need a warehouse, which tables in memory do not have, and about odd ORDER BYs."""
     tables = [s for s in draft.statements if isinstance(s, LoadStep | CreateTableStep)]
-    return draft.complaining(problem for statement in tables for problem in _problems(statement))
+    kept = draft.profile.tables == "warehouse"
+    return draft.complaining(problem for statement in tables for problem in _problems(statement, kept=kept))
 
 
-def _problems(statement: LoadStep | CreateTableStep) -> Iterator[Diagnostic]:
-    if statement.mode not in EXPORT_MODES:
+def _problems(statement: LoadStep | CreateTableStep, *, kept: bool) -> Iterator[Diagnostic]:
+    if statement.mode not in EXPORT_MODES and not kept:
         yield Diagnostic(
             statement.mode_place,
             "mode-unavailable",
-            f"MODE {statement.mode} on a table of the pipeline is not available in this version",
-            f"tables take {', '.join(EXPORT_MODES)} so far",
+            f"MODE {statement.mode} goes on with a table of earlier runs, and this profile keeps tables in memory",
+            'set tables = "warehouse" in the profile, or use ' + ", ".join(EXPORT_MODES),
         )
     try:
         parse_order_by(statement.order_by)

@@ -3,12 +3,13 @@ What a keyed mode needs to know of its rows is for the caller to ask, after the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from functools import partial
+from functools import partial, reduce
 from typing import TYPE_CHECKING, Any
 
 from lockgate.config import Project
+from lockgate.destinations.protocol import Window
 from lockgate.engines.spark_worker import unpacked
 from lockgate.errors import (
     DuplicateKeyError,
@@ -38,6 +39,8 @@ from lockgate.running.python_functions import forget_functions, register_functio
 from lockgate.running.session import quietly, run_settings
 from lockgate.running.source_frames import SourceFrames
 from lockgate.running.spark_errors import query_error, spark_message
+from lockgate.running.warehouse import Warehouse, outside, require_inside
+from lockgate.running.windows import NO_WINDOW, parameters
 from lockgate.sources.watermark import PendingWatermark, Watermark
 
 if TYPE_CHECKING:
@@ -66,12 +69,15 @@ class Frames:
         self.session = session
         self._plan = plan
         self._run = run.replace("-", "_").replace(":", "_")
+        self._warehouse = Warehouse(session, project, reading)
         self._read = SourceFrames(session, project, self._run, reading, self._kept_source)
         self._sources: dict[str, DataFrame] = {}
         self._queries: list[Sql] = []
         self._views: list[str] = []
         self._kept: list[DataFrame] = []
         self._results: dict[int, DataFrame] = {}
+        self._brought: dict[int, DataFrame] = {}  # the rows that a statement brings to its table, by its identity
+        self._windows: dict[int, Window] = {}  # of INCREMENTAL tables, by the identity of their statement
         self._checks: dict[int, Callable[[], None]] = {}  # of the rows that keyed modes bring, by the step's number
 
     def __enter__(self) -> Frames:
@@ -118,9 +124,10 @@ class Frames:
             case SourceStep():
                 self._sources[statement.name.casefold()] = self._source(statement)
             case LoadStep():
-                self._table(step, number, statement, self._sources[statement.source_name.casefold()])
+                brought = self._sources[statement.source_name.casefold()]
+                self._table(step, number, statement, self._before(step, statement), brought)
             case CreateTableStep():
-                self._table(step, number, statement, self._sql(statement.query))
+                self._create(step, number, statement)
             case CheckStep():
                 self._results[number] = self._pinned(number, self._sql(statement.query))
             case ExportStep():
@@ -209,24 +216,59 @@ class Frames:
                 return SourceError(message, in_place=error.in_place, hint=error.hint)
         return error
 
-    def _sql(self, query: Sql) -> DataFrame:
+    def _sql(self, query: Sql, window: Mapping[str, Any] = NO_WINDOW) -> DataFrame:
         self._queries.append(query)
-        values: dict[str, Any] = {name: self._plan.parameters[name] for name in query.parameters}
+        known = {**self._plan.parameters, **window}
+        values: dict[str, Any] = {name: known[name] for name in query.parameters}
         return self.session.sql(query.text, args=values) if values else self.session.sql(query.text)
 
     def _export(self, statement: ExportStep) -> DataFrame:
+        if statement.brought_by:
+            return reduce(lambda all, more: all.unionByName(more), [self._brought[id(s)] for s in statement.brought_by])
         if statement.table_name is not None:
             return self.session.table(quoted(statement.table_name))
         assert statement.query is not None
         return self._sql(statement.query)
 
-    def _table(self, step: Step, number: int, statement: LoadStep | CreateTableStep, frame: DataFrame) -> None:
-        made = step.name.casefold() in self._views
-        before = self.session.table(quoted(step.name)) if made and statement.mode != "REPLACE" else None
+    def _create(self, step: Step, number: int, statement: CreateTableStep) -> None:
+        before = self._before(step, statement)
+        if statement.mode != "INCREMENTAL":
+            self._table(step, number, statement, before, self._sql(statement.query))
+            return
+        window = self._warehouse.window(statement, before, partial(self._sql, statement.query), self._plan.parameters)
+        self._windows[id(statement)] = window
+        brought = require_inside(self._sql(statement.query, parameters(window)), window, step.name)
+        self._table(step, number, statement, before and outside(before, window), brought)
+
+    def _before(self, step: Step, statement: LoadStep | CreateTableStep) -> DataFrame | None:
+        """What the table holds already: from an earlier statement, or in the warehouse."""
+        if statement.mode == "REPLACE":
+            return None
+        if step.name.casefold() in self._views:
+            return self.session.table(quoted(step.name))
+        return self._warehouse.table(step.name)
+
+    def window(self, step: Step) -> Window | None:
+        """The window of the INCREMENTAL table that the step publishes."""
+        made = getattr(step.statement, "brought_by", ())
+        return self._windows.get(id(made[-1])) if made else None
+
+    def _table(
+        self,
+        step: Step,
+        number: int,
+        statement: LoadStep | CreateTableStep,
+        before: DataFrame | None,
+        frame: DataFrame,
+    ) -> None:
         if statement.mode in KEYED_MODES:
             frame = self._merged(number, statement, before, frame)
-        elif before is not None:
-            frame = before.unionByName(frame)
+        else:
+            if step.shared and before is not None:
+                frame = self._keep(frame)  # it is published by itself, and read as part of the table
+            self._brought[id(statement)] = frame
+            if before is not None:
+                frame = before.unionByName(frame)
         if step.shared:
             frame = self._keep(frame)
         self._view(step.name, frame)
@@ -244,6 +286,7 @@ class Frames:
         from lockgate.running.table_merge import merged
 
         source = self._keep(self._pinned(number, source))
+        self._brought[id(statement)] = source
         result = merged(target, source, statement.mode, statement.upsert_keys, statement.order_by)
         schema = target.schema if target is not None else None
         self._checks[number] = partial(check_rows, source, schema, statement.mode, statement.upsert_keys)

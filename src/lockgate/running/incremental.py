@@ -257,10 +257,11 @@ def check_reading(reading: Reading, plan: Plan) -> None:
     if not (reading.full_refresh or reading.is_backfill):
         return
     sources = [step.statement for step in plan.steps if isinstance(step.statement, SourceStep)]
-    if not any("cursor" in source.params for source in sources):
+    windows = [step for step in plan.steps if getattr(step.statement, "mode", "") == "INCREMENTAL"]
+    if not windows and not any("cursor" in source.params for source in sources):
         option = "--full-refresh" if reading.full_refresh else "a range (--from, --to)"
         raise ConfigError(
-            f"{option} is for incremental sources, and no source of this pipeline has a cursor",
+            f"{option} is for incremental sources and tables, and this pipeline has none",
             in_place="nothing was run",
         )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -26,6 +26,7 @@ from lockgate.plan.steps import Plan, Step
 from lockgate.running.checks import failure, found, run_check
 from lockgate.running.frames import Frames, opened_frames
 from lockgate.running.incremental import Reading, check_reading
+from lockgate.running.log_watermarks import with_those_of_the_log
 from lockgate.running.progress import Progress, Silent
 from lockgate.running.publish import publish_exports
 from lockgate.running.requests import export_requests
@@ -151,7 +152,11 @@ class PipelineRun:
         with self.progress.working("starting Spark"):
             session = self.open_session()
         # After earlier runs are settled: what they had promised to publish has moved its watermarks by now.
-        known = self.state.watermarks(self.plan.pipeline, self.project.profile.name)
+        profile = self.project.profile.name
+        recorded = self.state.watermarks(self.plan.pipeline, profile)
+        known = with_those_of_the_log(self.plan, self.project, recorded)
+        if known != recorded:
+            self.state.adopt_watermarks(self.plan.pipeline, profile, known)
         reading = Reading(known, self.full_refresh, self.start, self.end)
         with opened_frames(session, plan, self.project, self.run, reading) as frames:
             for number, step in enumerate(plan.steps):
@@ -203,6 +208,7 @@ class PipelineRun:
     def _stage(self, export: _Export, frames: Frames) -> None:
         assert export.area is not None
         export.result.status = "failed"  # until it is staged
+        export.request = replace(export.request, window=frames.window(export.step))
         with frames.exporting(export.step), self._rows_area(export.area) as spark_area:
             with self.progress.working(f"staging {export.result.name}", watch=spark_area.rows):
                 layout = export.destination.layout(export.request)

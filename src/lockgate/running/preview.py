@@ -28,6 +28,7 @@ from lockgate.plan.steps import Plan
 from lockgate.running.checks import failure, found, run_check
 from lockgate.running.frames import Frames, opened_frames
 from lockgate.running.incremental import Reading, check_reading
+from lockgate.running.log_watermarks import with_those_of_the_log
 from lockgate.running.progress import Progress, Silent
 from lockgate.running.requests import export_requests
 from lockgate.running.result import CheckResult
@@ -135,7 +136,8 @@ class Preview:
                 find_missing(step.statement, self.project.root)
                 refuse_unfinished(step.statement, self.project.root)
         storage = LocalStorage()
-        known = RunState(self.project.state).watermarks(self.plan.pipeline, self.project.profile.name)
+        recorded = RunState(self.project.state).watermarks(self.plan.pipeline, self.project.profile.name)
+        known = with_those_of_the_log(self.plan, self.project, recorded)
         reading = Reading(known, self.full_refresh, self.start, self.end)
         with (
             _no_bytecode(),

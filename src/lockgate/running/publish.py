@@ -2,15 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import cast
+
 from lockgate.destinations import registry
-from lockgate.destinations.protocol import Destination, Surroundings
+from lockgate.destinations.protocol import Destination, Outcome, Prepared, PublishesTogether, Surroundings
 from lockgate.destinations.s3_leftovers import abort_staged
-from lockgate.errors import LockgateError, OutcomeUnknown, PartialPublish, PublishError, ResumeError, StateError
+from lockgate.errors import (
+    CommitStateUnknown,
+    LockgateError,
+    OutcomeUnknown,
+    PartialPublish,
+    PublishError,
+    ResumeError,
+    StateError,
+)
 from lockgate.modes import KEYED_MODES
+from lockgate.running.log_watermarks import notes_of
 from lockgate.running.progress import Progress
 from lockgate.running.result import ExportResult
 from lockgate.running.state import ExportRecord, RunState
 from lockgate.storage.staging import StagingArea
+from lockgate.txlog.commits import Note
 
 
 def publish_exports(
@@ -25,29 +39,74 @@ def publish_exports(
             in_place="its other exports, if any, are as they were published",
             hint="run the pipeline again",
         )
-    done = sum(r.status == "published" for r in records)
+    around = replace(around, notes=_notes(run, state, records))
     for record in records:
         if record.status == "published":  # by a process that may have died before it removed the area
             _clear(record, around, progress)
-        if record.status != "staged" or record.prepared is None:
+    published = {r.number for r in records if r.status == "published"}
+    for record in sorted(records, key=_comes_last):
+        if record.number in published or record.prepared is None:
             continue
-        result = results[record.number]
+        group = _published_with(record, records)
+        waiting = [each for each in group if each.number not in published]
         try:
-            with progress.working(f"publishing {record.name}"):
-                outcome = destination_of(record).publish(record.prepared, around)
-        except OutcomeUnknown as error:
-            result.status = "unknown"
-            raise _undecided(run, record, error, done, len(records)) from error
+            with progress.working(f"publishing {', '.join(each.name for each in waiting)}"):
+                outcomes = _publish(group, around)
+        except (OutcomeUnknown, CommitStateUnknown) as error:
+            for each in waiting:
+                results[each.number].status = "unknown"
+            raise _undecided(run, record, error, len(published), len(records)) from error
         except LockgateError as error:
-            result.status = "failed"
-            decided = destination_of(record).is_decided(record.prepared, around)
-            raise _stopped(run, record, error, done, len(records), decided) from error
-        state.export_published(run, record.number, outcome)
-        result.take(outcome)
-        done += 1
-        # Only now: as long as the record says "staged", the area tells whether the swap has happened.
-        _clear(record, around, progress)
-        progress.done(record.name, _counts(result))
+            for each in waiting:
+                results[each.number].status = "failed"
+            decided = any(destination_of(each).is_decided(_needed(each), around) for each in waiting)
+            raise _stopped(run, record, error, len(published), len(records), decided) from error
+        for each, outcome in zip(group, outcomes, strict=True):
+            if each.number in published:
+                continue
+            state.export_published(run, each.number, outcome)
+            results[each.number].take(outcome)
+            published.add(each.number)
+            # Only now: as long as the record says "staged", the area tells whether the swap has happened.
+            _clear(each, around, progress)
+            progress.done(each.name, _counts(results[each.number]))
+
+
+def _notes(run: str, state: RunState, records: Sequence[ExportRecord]) -> tuple[Note, ...]:
+    """The watermarks that the run brings, for a log that keeps them with its rows."""
+    told = state.run(run)
+    tables = [
+        _needed(each).destination for each in records if each.prepared is not None and _needed(each).type == "DELTA"
+    ]
+    if told is None or not told.watermarks or not tables:
+        return ()
+    return notes_of(told.pipeline, told.profile, tables, told.watermarks)
+
+
+def _comes_last(record: ExportRecord) -> bool:
+    """What is published in one step goes first: it is all there, or nothing is, before anything else can be."""
+    return record.prepared is None or not hasattr(destination_of(record), "publish_together")
+
+
+def _published_with(record: ExportRecord, records: Sequence[ExportRecord]) -> list[ExportRecord]:
+    """The exports that become visible in one step with this one: itself, and those of a TYPE that does all at once."""
+    if not hasattr(destination_of(record), "publish_together"):
+        return [record]
+    kind = _needed(record).type
+    return [each for each in records if each.prepared is not None and each.prepared.type == kind]
+
+
+def _publish(group: Sequence[ExportRecord], around: Surroundings) -> list[Outcome]:
+    destination = destination_of(group[0])
+    if not hasattr(destination, "publish_together"):
+        return [destination.publish(_needed(group[0]), around)]
+    together = cast(PublishesTogether, destination)
+    return together.publish_together([_needed(each) for each in group], around)
+
+
+def _needed(record: ExportRecord) -> Prepared:
+    assert record.prepared is not None
+    return record.prepared
 
 
 def _clear(record: ExportRecord, around: Surroundings, progress: Progress) -> None:
@@ -93,7 +152,7 @@ def _stopped(
     )
 
 
-def _undecided(run: str, record: ExportRecord, error: OutcomeUnknown, done: int, total: int) -> OutcomeUnknown:
+def _undecided(run: str, record: ExportRecord, error: LockgateError, done: int, total: int) -> OutcomeUnknown:
     advice = f"{error.hint}; then " if error.hint else ""
     return OutcomeUnknown(
         f"{record.name}: {error.message}",

@@ -11,6 +11,12 @@ from lockgate.language.statements import ExportStep
 from lockgate.plan.steps import Plan
 
 
+def delta_tables(plan: Plan) -> list[str]:
+    """The Delta tables that a plan writes to."""
+    exports = [step.statement for step in plan.exports if isinstance(step.statement, ExportStep)]
+    return sorted({export.destination_uri for export in exports if export.connector_type.upper() == "DELTA"})
+
+
 def export_requests(plan: Plan, project: Project, run: str) -> Iterator[tuple[int, ExportRequest, Destination]]:
     """Each export with the number of its step among all steps, in the plan's order."""
     number = 0

@@ -32,6 +32,7 @@ class SourceFrames:
         keep: Callable[[DataFrame], DataFrame],
     ) -> None:
         self._session = session
+        self._project = project
         self._root: Path = project.root
         self._connections = project.profile.connections
         self._databases = PostgresSources(session, self._connections, run)
@@ -47,11 +48,11 @@ class SourceFrames:
                 self._session,
                 step,
                 self._root,
-                lambda some, base: read_source(self._session, step, self._root, some, base),
+                lambda some, base: read_source(self._session, step, self._project, some, base),
                 self._incremental.watched,
             )
             return self._incremental.read_files(step, files)
-        frame = read_source(self._session, step, self._root)
+        frame = read_source(self._session, step, self._project)
         if cursor is None:
             return frame
         self._watch(step)

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from lockgate.config import Project
 from lockgate.errors import SourceError
 from lockgate.language.diagnostics import Diagnostic, nearest
 from lockgate.language.statements import SourceStep
@@ -47,11 +48,19 @@ _DEFAULTS: Mapping[str, Mapping[str, Any]] = {
 
 
 def read_source(
-    session: SparkSession, step: SourceStep, project: Path, files: Sequence[str] | None = None, base: str | None = None
+    session: SparkSession,
+    step: SourceStep,
+    project: Project,
+    files: Sequence[str] | None = None,
+    base: str | None = None,
 ) -> DataFrame:
     """The source as a DataFrame; only its schema is looked at now. `files`: some of its files alone, which are in the
     folder `base` where its partitions begin."""
     kind = str(step.connector_type).upper()
+    if kind == "DELTA":
+        from lockgate.running.delta_source import read_delta
+
+        return read_delta(session, step, project)
     params = {**_DEFAULTS[kind], **step.params}
     if kind == "CSV":
         params = {"escape": params["quote"], **params}
@@ -70,7 +79,7 @@ def read_source(
         reader = reader.option(name, str(value).lower() if isinstance(value, bool) else str(value))
     if base is not None:
         reader = reader.option("basePath", base)
-    paths = _spark_paths(params["path"], project) if files is None else [_literal(path) for path in files]
+    paths = _spark_paths(params["path"], project.root) if files is None else [_literal(path) for path in files]
     return reader.format(kind.lower()).load(paths)
 
 

@@ -35,7 +35,7 @@ def stage_rows(frame: DataFrame, layout: Layout, target: Path, storage: LocalSto
         for part in _parts(target / "schema"):
             storage.replace(part, target / part.name)
         parts = _parts(target)
-    return StagedRows(target, tuple(parts), columns)
+    return StagedRows(target, tuple(parts), columns, frame.schema.json())
 
 
 def count_rows(frame: DataFrame, layout: Layout) -> int:
@@ -169,4 +169,5 @@ def _parts(target: Path) -> list[Path]:
 def bring_home(storage: LocalStorage, rows: StagedRows, home: Path) -> StagedRows:
     """Move rows that were staged elsewhere (the profile's `staging`) into the area beside the destination."""
     storage.move_folder(rows.root, home)
-    return StagedRows(home, tuple(home / p.relative_to(rows.root) for p in rows.parts), rows.columns)
+    parts = tuple(home / p.relative_to(rows.root) for p in rows.parts)
+    return StagedRows(home, parts, rows.columns, rows.schema)

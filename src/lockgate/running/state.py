@@ -13,7 +13,7 @@ from typing import Any
 
 from lockgate.destinations.protocol import Outcome, Prepared
 from lockgate.errors import LockgateError, StateError
-from lockgate.running.watermark_record import move, require_unmoved, stored
+from lockgate.running.watermark_record import adopt, move, require_unmoved, stored
 from lockgate.sources.watermark import PendingWatermark, StoredWatermark
 from lockgate.storage.local import LocalStorage
 from lockgate.storage.locks import FileLock, is_held
@@ -162,6 +162,11 @@ class RunState:
             return {}
         with self._open() as db:
             return stored(db, pipeline, profile)
+
+    def adopt_watermarks(self, pipeline: str, profile: str, newest: Mapping[str, StoredWatermark]) -> None:
+        """Take over those that the log of Delta tables has further on than this record."""
+        with self._open() as db:
+            adopt(db, pipeline, profile, newest)
 
     def pending_watermarks(self, run: str) -> dict[str, PendingWatermark]:
         """The watermarks that a run brings, from the moment at which it has promised to publish: plain values, which a

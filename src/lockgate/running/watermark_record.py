@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Mapping
+from typing import Any
 
 from lockgate.errors import WatermarkMoved
 from lockgate.sources.watermark import PendingWatermark, StoredWatermark, Watermark
@@ -49,12 +50,25 @@ def move(db: sqlite3.Connection, run: str) -> None:
     if row is None or row["status"] == "published" or not row["watermarks"]:
         return
     for source, told in json.loads(row["watermarks"]).items():
-        db.execute(
-            "INSERT INTO watermarks (pipeline, profile, source, version, run, watermark) VALUES (?, ?, ?, ?, ?, ?) "
-            "ON CONFLICT (pipeline, profile, source) DO UPDATE SET version = excluded.version, run = excluded.run, "
-            "watermark = excluded.watermark WHERE excluded.version > watermarks.version",
-            (row["pipeline"], row["profile"], source, told["base"] + 1, run, json.dumps(told["watermark"])),
-        )
+        _set(db, row["pipeline"], row["profile"], source, told["base"] + 1, run, told["watermark"])
+
+
+def adopt(db: sqlite3.Connection, pipeline: str, profile: str, newest: Mapping[str, StoredWatermark]) -> None:
+    """Take over watermarks that another record has further on."""
+    for source, mark in newest.items():
+        if mark.watermark is not None:
+            _set(db, pipeline, profile, source, mark.version, "", mark.watermark.to_json())
+
+
+def _set(
+    db: sqlite3.Connection, pipeline: str, profile: str, source: str, version: int, run: str, mark: Mapping[str, Any]
+) -> None:
+    db.execute(
+        "INSERT INTO watermarks (pipeline, profile, source, version, run, watermark) VALUES (?, ?, ?, ?, ?, ?) "
+        "ON CONFLICT (pipeline, profile, source) DO UPDATE SET version = excluded.version, run = excluded.run, "
+        "watermark = excluded.watermark WHERE excluded.version > watermarks.version",
+        (pipeline, profile, source, version, run, json.dumps(mark)),
+    )
 
 
 def _moved(source: str, run: str, how: str) -> WatermarkMoved:

@@ -9,6 +9,7 @@ import errno
 import os
 import shutil
 import stat
+import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -87,6 +88,19 @@ class LocalStorage:
         with explained("replace", final):
             self._do("replace", final, lambda: os.replace(staged, final))
 
+    def link(self, staged: Path, final: Path) -> None:
+        """Give the file a second name, or move it where the filesystem has no links. A name that is there stays; the
+        caller syncs the folder."""
+        with explained("place", final):
+            try:
+                self._do("link", final, lambda: os.link(staged, final))
+            except FileExistsError:
+                return
+            except OSError as error:
+                if error.errno not in (errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK):
+                    raise
+                self._do("replace", final, lambda: os.replace(staged, final))
+
     def move_folder(self, source: Path, target: Path) -> None:
         """Move a folder, by copying where the two are on different filesystems. Not atomic: for staged rows only."""
         with explained("move staged rows to", target):
@@ -114,6 +128,47 @@ class LocalStorage:
                 return False
             raise StorageError(f"cannot remove the folder {path}: {_reason(error)}") from error
         return True
+
+    def put_if_absent(self, path: Path, data: bytes, *, modified: int | None = None) -> bool:
+        """Make a file whole and at once, unless there is one: then False. Its bytes are on disk; the caller syncs the
+        folder. `modified`: its time in milliseconds since 1970."""
+        staged = path.with_name(f".{path.name}.{uuid.uuid4().hex}.tmp")
+        self.write(staged, data)
+        try:
+            if modified is not None:
+                with explained("set the time of", staged):
+                    os.utime(staged, ns=(modified * 1_000_000,) * 2)
+            with explained("create", path):
+                try:
+                    self._do("link", path, lambda: os.link(staged, path))
+                except FileExistsError:
+                    return False
+        finally:
+            staged.unlink(missing_ok=True)
+        return True
+
+    def put_in_place(self, path: Path, data: bytes) -> None:
+        """Make a file, or put it in place of the one that is there, at once and durably."""
+        staged = path.with_name(f".{path.name}.{uuid.uuid4().hex}.tmp")
+        self.write(staged, data)
+        self.replace(staged, path)
+        self.fsync_folder(path.parent)
+
+    def read_if_there(self, path: Path) -> bytes | None:
+        """The bytes of a file; None where there is none."""
+        with explained("read", path):
+            try:
+                return path.read_bytes()
+            except FileNotFoundError:
+                return None
+
+    def names_in(self, folder: Path) -> list[str]:
+        """What a folder holds, sorted; nothing where there is no such folder."""
+        with explained("list", folder):
+            try:
+                return sorted(entry.name for entry in folder.iterdir())
+            except FileNotFoundError:
+                return []
 
     def require_writable(self, folder: Path, beside: Path) -> None:
         """Refuse a folder in which a file from `beside` could not be swapped in or removed."""

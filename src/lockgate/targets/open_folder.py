@@ -12,6 +12,7 @@ from lockgate.storage.local import LocalStorage, explained
 from lockgate.storage.locks import FileLock
 from lockgate.storage.staging import StagingArea
 from lockgate.targets import journal
+from lockgate.targets.described import NOTHING_TO_SAY, ChangeDetails, Described
 from lockgate.targets.folder import LOCK_NAME, FolderTarget
 from lockgate.targets.journal import Change
 
@@ -81,6 +82,13 @@ class OpenFolder:
     def files(self) -> list[str]:
         return self._target.files()
 
+    def described(self) -> Described | None:
+        return None
+
+    def name_when_rewritten(self, name: str, number: int) -> str:
+        del number
+        return name
+
     def path_of(self, name: str) -> str:
         return str(self._target.root / name)
 
@@ -93,8 +101,11 @@ class OpenFolder:
             self._area = StagingArea.create(self._target.storage, self._target.root, self._identity, undisturbed=True)
         return self._area.path
 
-    def commit(self, moves: Mapping[str, Path], removes: Iterable[str]) -> None:
+    def commit(
+        self, moves: Mapping[str, Path], removes: Iterable[str], details: ChangeDetails = NOTHING_TO_SAY
+    ) -> None:
         """The staged files are durable already; here their names become so, then the journal, then the swap."""
+        del details
         root, storage = self._target.root, self._target.storage
         for folder in sorted({staged.parent for staged in moves.values()}):
             storage.fsync_folder(folder)

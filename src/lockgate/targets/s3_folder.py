@@ -30,6 +30,7 @@ from lockgate.storage.s3_address import S3Address
 from lockgate.storage.s3_record import MARK
 from lockgate.storage.s3_upload import Uploaded, upload_file
 from lockgate.targets import s3_journal
+from lockgate.targets.described import NOTHING_TO_SAY, ChangeDetails
 from lockgate.targets.folder import DEFAULT_LOCK_TIMEOUT, is_hidden
 from lockgate.targets.s3_journal import JournalState, S3Change
 from lockgate.targets.s3_lock import LEASE, LOCK_NAME, S3Lock
@@ -240,8 +241,22 @@ class OpenS3Folder:
             self._staging.mkdir()
         return self._staging
 
-    def commit(self, moves: Mapping[str, Path], removes: Iterable[str], note: Mapping[str, Any] | None = None) -> None:
+    def described(self) -> None:
+        return None
+
+    def name_when_rewritten(self, name: str, number: int) -> str:
+        del number
+        return name
+
+    def commit(
+        self,
+        moves: Mapping[str, Path],
+        removes: Iterable[str],
+        details: ChangeDetails = NOTHING_TO_SAY,
+        note: Mapping[str, Any] | None = None,
+    ) -> None:
         """Upload the staged files, decide, and complete the uploads."""
+        del details
         self._lock.require()
         s3, record = self._target.s3, self._target.address.inside(f"{STAGING_PREFIX}{self._identity}")
         s3.put(record, json.dumps(dict.fromkeys(moves)).encode())

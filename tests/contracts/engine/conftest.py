@@ -14,6 +14,7 @@ import duckdb
 import pytest
 
 from contracts.engine.dataset import Dataset
+from contracts.engine.delta_dataset import DeltaDataset
 from support.spark_frames import as_frame
 
 # Set by test_older_duckdb.py for the run that must see another DuckDB than the installed one.
@@ -24,9 +25,11 @@ IMPLEMENTATIONS: dict[str, Mapping[str, Any]] = {
     "duckdb-merge": {"engine": "duckdb", "use_merge": True},
     "duckdb-union": {"engine": "duckdb", "use_merge": False},
 }
+ON_DELTA = {"arrow-on-delta": "arrow", "duckdb-on-delta": "duckdb-merge"}  # a Delta table in place of a folder
 SPREAD, JOINED = "spark-spread", "spark-joined"  # a source that fits one machine's memory, and one that may not
 if not OLDER_DUCKDB:
     IMPLEMENTATIONS |= {SPREAD: {"engine": "spark"}, JOINED: {"engine": "spark"}}
+    IMPLEMENTATIONS |= {name: IMPLEMENTATIONS[engine] for name, engine in ON_DELTA.items()}
 else:
     IMPLEMENTATIONS = {"duckdb-detected": {"engine": "duckdb", "use_merge": None}}
 
@@ -67,7 +70,14 @@ def root() -> Iterator[Path]:
 
 @pytest.fixture
 def dataset(root: Path, implementation: Mapping[str, Any], request: pytest.FixtureRequest) -> Iterator[Dataset]:
-    joined = request.node.callspec.params["implementation"] == JOINED
+    name = request.node.callspec.params["implementation"]
+    if name in ON_DELTA:
+        table = DeltaDataset(root, implementation)
+        yield table
+        table.log.close()
+        assert not list(root.rglob(".staging*")), "staging was left"
+        return
+    joined = name == JOINED
     yield Dataset(root, implementation, partial(as_frame, implementation["spark"]) if joined else None)
     hidden = {p.name for p in root.rglob(".*")} if root.exists() else set()
     assert hidden <= {".lockgate_lock"}, "staging or a journal was left"
@@ -78,8 +88,27 @@ def dataset(root: Path, implementation: Mapping[str, Any], request: pytest.Fixtu
 _MEANING = ("strategies", "source_keys", "target_keys")
 
 
+# A Delta table has types, names of files and partitions of its own (contracts/delta). What a merge means is the same.
+_MEANING_ON_DELTA = (*_MEANING, "deduplicate", "empty_source", "skip_unchanged", "no_target_yet")
+_OF_FOLDERS = (
+    "partitioned", "only_matched", "null_keys_alone", "nothing_is_touched", "keeps_its_schema", "file_is_not_touched",
+    "a_row_that_moves", "what_is_equal", "still_removes_others", "hidden_files",
+)  # fmt: skip
+
+
+def _is_of_delta(item: pytest.Item) -> bool:
+    name = item.path.stem.removeprefix("test_")
+    return name in _MEANING_ON_DELTA and not any(word in item.name for word in _OF_FOLDERS)
+
+
 @pytest.hookimpl(tryfirst=True)  # before those marked slow are left out
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items[:] = [
+        item
+        for item in items
+        if getattr(getattr(item, "callspec", None), "params", {}).get("implementation") not in ON_DELTA
+        or _is_of_delta(item)
+    ]
     seen = set()
     for item in items:
         parameters = getattr(getattr(item, "callspec", None), "params", {})

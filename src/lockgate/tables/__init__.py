@@ -1,0 +1,1 @@
+"""Delta tables by name: opened through the log of a profile, written, merged, and read at any version."""

@@ -1,0 +1,212 @@
+"""The log in PostgreSQL: for many writers on many machines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import psycopg
+
+from lockgate.config import redact_address
+from lockgate.txlog import statements
+from lockgate.txlog.migrations import require_current, require_known, scripts
+from lockgate.txlog.postgres_connections import Connection, Connections, Lent
+from lockgate.txlog.postgres_errors import UNIQUE_VIOLATION, explained, is_connection_lost, translated
+from lockgate.txlog.postgres_files import ArrowReader, copy_adds
+from lockgate.txlog.postgres_statements import (
+    END_FILES,
+    INSERT_ADDS,
+    INSERT_DOMAINS,
+    INSERT_METADATA,
+    INSERT_PROTOCOLS,
+    INSERT_REMOVES,
+    INSERT_TXNS,
+    INSERT_VERSIONS,
+)
+from lockgate.txlog.store import Changes, CommitUncertain, DuplicateFile, Locked, Row, TableRow
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_NOTHING = "nothing was committed"
+_NOTHING_READ = "nothing was read"
+_MIGRATING = 7_301_949_221_460_114_247  # of the advisory lock under which the schema is changed
+
+# A rebase sees what was committed while it waited, so each statement needs its own snapshot. A commit survives a
+# power cut also where the server's default is that it need not.
+_BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED"
+_SETTINGS = (
+    "SELECT set_config('lock_timeout', %s, true), CASE WHEN current_setting('synchronous_commit') = 'off'"
+    " THEN set_config('synchronous_commit', 'on', true) END"
+)
+_LOCK = statements.TABLE_BY_NAME.replace("name = ?", "name = ANY(%s)") + " ORDER BY table_id FOR UPDATE"
+_NOW = "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint"  # now() would be the time of BEGIN
+_DONE = statements.DONE.replace("txn_id = ?", "txn_id = ANY(%s)")
+
+
+@cache
+def _spelled(statement: str) -> str:
+    return statement.replace("?", "%s")
+
+
+class PostgresStore:
+    def __init__(self, url: str, *, timeout: float, pool_size: int) -> None:
+        self.address = redact_address(url)
+        self._timeout = timeout
+        self._connections = Connections(url, self.address, size=pool_size, timeout=timeout)
+        self._arrow = ArrowReader(url, self.address)
+
+    def open(self, *, create: bool) -> None:
+        found, known = self.schema_version(), len(scripts("postgres"))
+        if create and found == 0:
+            self.migrate()
+        else:
+            require_current(found, known, self.address)
+
+    def schema_version(self) -> int:
+        if self.rows("SELECT to_regclass('dl_schema')")[0][0] is None:
+            return 0
+        return int(self.rows("SELECT max(version) FROM dl_schema")[0][0] or 0)
+
+    def migrate(self) -> int:
+        known = scripts("postgres")
+        require_known(self.schema_version(), len(known), self.address)
+        with (
+            self._connections.lent("the schema is as it was") as lent,
+            explained(self.address, "the schema is as it was"),
+        ):
+            run = lent.connection
+            run.execute(_BEGIN)
+            run.execute("SELECT pg_advisory_xact_lock(%s)", (_MIGRATING,))
+            run.execute("CREATE TABLE IF NOT EXISTS dl_schema (version integer PRIMARY KEY)")
+            done = run.execute("SELECT coalesce(max(version), 0) FROM dl_schema").fetchone()
+            assert done is not None
+            for number, script in enumerate(known[done[0] :], done[0] + 1):
+                for statement in script:
+                    run.execute(statement.encode())
+                run.execute("INSERT INTO dl_schema VALUES (%s)", (number,))
+            run.execute("COMMIT")
+        return len(known)
+
+    @contextmanager
+    def transaction(self) -> Iterator[PostgresTransaction]:
+        with self._connections.lent(_NOTHING) as lent:
+            yield PostgresTransaction(lent, self.address, self._timeout)
+
+    def rows(self, statement: str, *values: Any) -> list[Row]:
+        with self._connections.lent(_NOTHING_READ) as lent, explained(self.address, _NOTHING_READ):
+            try:
+                return lent.connection.execute(_spelled(statement), values).fetchall()
+            except psycopg.Error as error:
+                if not (lent.was_idle and is_connection_lost(error)):
+                    raise
+                lent.renew()
+                return lent.connection.execute(_spelled(statement), values).fetchall()
+
+    def change(self, statement: str, *values: Any) -> list[Row]:
+        # One statement that may be run twice: the second time it finds its work done.
+        return self.rows(statement, *values)
+
+    def files_at(self, table_id: int, version: int, *, extra: bool = False) -> pa.Table:
+        return self._arrow.files_at(table_id, version, extra=extra)
+
+    def close(self) -> None:
+        self._connections.close()
+        self._arrow.close()
+
+
+class PostgresTransaction:
+    """Two round trips: one locks and tells what is there, one writes and commits."""
+
+    def __init__(self, lent: Lent, address: str, timeout: float) -> None:
+        self._lent = lent
+        self._address = address
+        self._timeout = timeout
+        self._changes = Changes()
+
+    @property
+    def _connection(self) -> Connection:
+        return self._lent.connection
+
+    def lock(self, names: Sequence[str], txn_ids: Sequence[str]) -> Locked:
+        with explained(self._address, _NOTHING):
+            try:
+                return self._lock(names, txn_ids)
+            except psycopg.Error as error:
+                self._connection.close()  # as in `commit`
+                if not (self._lent.was_idle and is_connection_lost(error)):
+                    raise
+                self._lent.renew()
+                return self._lock(names, txn_ids)
+
+    def _lock(self, names: Sequence[str], txn_ids: Sequence[str]) -> Locked:
+        run = self._connection
+        with run.pipeline():
+            run.execute(_BEGIN)
+            run.execute(_SETTINGS, (f"{int(self._timeout * 1000)}ms",))
+            tables = run.execute(_LOCK, (list(names),))
+            now = run.execute(_NOW)
+            done = run.execute(_DONE, (list(txn_ids),)) if txn_ids else None
+        found = now.fetchone()
+        assert found is not None
+        return Locked(
+            {row[1]: TableRow(*row) for row in tables.fetchall()},
+            found[0],
+            {(row[0], row[1]): row[2] for row in done.fetchall()} if done else {},
+        )
+
+    def rows(self, statement: str, *values: Any) -> list[Row]:
+        with explained(self._address, _NOTHING):
+            return self._connection.execute(_spelled(statement), values).fetchall()
+
+    def live(self, table_id: int, hashes: Sequence[int]) -> dict[int, str]:
+        return dict(self.rows(statements.LIVE_POSTGRES, table_id, list(hashes)))
+
+    def write(self, changes: Changes) -> None:
+        """Large numbers of files go to the server now, the rest with the COMMIT."""
+        self._changes = changes
+        if changes.is_large:
+            try:
+                self._run(END_FILES, changes.removed)
+                copy_adds(self._connection, changes)
+            except psycopg.Error as error:
+                raise self._failure(error) from error
+
+    def commit(self) -> None:
+        changes = self._changes
+        run = self._connection
+        try:
+            with run.pipeline():
+                if not changes.is_large:
+                    self._run(END_FILES, changes.removed)
+                    self._run(INSERT_ADDS, changes.adds)
+                self._run(INSERT_VERSIONS, changes.versions)
+                self._run(INSERT_REMOVES, changes.removes)
+                self._run(INSERT_METADATA, changes.metadata)
+                self._run(INSERT_PROTOCOLS, changes.protocols)
+                self._run(INSERT_TXNS, changes.txns)
+                self._run(INSERT_DOMAINS, changes.domains)
+                for note in changes.notes:
+                    run.execute(_spelled(statements.SET_NOTE), note)
+                for row in changes.tables.values():
+                    run.execute(_spelled(statements.UPDATE_TABLE), row.as_update())
+                run.execute("COMMIT")
+        except psycopg.Error as error:
+            # The client takes statements for prepared that the server skipped when the pipeline failed: not for reuse.
+            self._connection.close()
+            if is_connection_lost(error):
+                raise CommitUncertain from error
+            raise self._failure(error) from error
+
+    def _run(self, statement: str, rows: Sequence[Row]) -> None:
+        """One statement for all rows, which go as one array a column."""
+        if rows:
+            columns = [list(column) for column in zip(*rows, strict=True)]
+            self._connection.execute(statement, columns)
+
+    def _failure(self, error: psycopg.Error) -> Exception:
+        if error.sqlstate == UNIQUE_VIOLATION and self._changes.has_adds:
+            return DuplicateFile()
+        return translated(error, self._address, _NOTHING)
