@@ -22,9 +22,9 @@ LARGE: list[Action] = [remove("there"), *adds(f"n{n}" for n in range(20))]
 class Between:
     """A log that is reached through a proxy, and directly to see what is true."""
 
-    def __init__(self, direct: Place) -> None:
+    def __init__(self, direct: Place, server: Database) -> None:
         self.direct = direct
-        self.proxy = CuttingProxy(socket_path())
+        self.proxy = CuttingProxy(socket_path(server))
         options = direct.url.partition("&")[2]
         self.through = f"postgresql://postgres@127.0.0.1:{self.proxy.port}/postgres?sslmode=disable&{options}"
 
@@ -35,7 +35,7 @@ class Between:
 @pytest.fixture
 def between(tmp_path: Path, postgres: Database) -> Iterator[Between]:
     direct = place(tmp_path, "postgres", postgres)
-    both = Between(direct)
+    both = Between(direct, postgres)
     with direct.open() as log:
         direct.table(log)
         log.commit(TABLE, None, [add("there")])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import struct
 import threading
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import BinaryIO, Literal
@@ -30,10 +31,12 @@ class CuttingProxy:
 
     server: str  # the path of the server's socket
     cut: Cut | None = None
+    then: Callable[[], None] | None = None  # what happens at the cut besides
     messages: dict[Side, list[tuple[str, bytes]]] = field(default_factory=lambda: {"client": [], "server": []})
 
     def __post_init__(self) -> None:
         self._lock = threading.Lock()
+        self._is_cut = threading.Event()
         self._sockets: list[socket.socket] = []
         self._away = self._silent = False
         self.happened = False
@@ -43,6 +46,8 @@ class CuttingProxy:
 
     def revive(self) -> None:
         """The server can be reached again, and nothing more is cut."""
+        if self.happened:
+            self._is_cut.wait()
         with self._lock:
             self.cut, self._away, self._silent = None, False, False
 
@@ -96,7 +101,10 @@ class CuttingProxy:
         if not hit or (cut and cut.delivered):
             target.sendall(message)
         if hit:
+            if self.then:
+                self.then()
             self._cut_all()
+            self._is_cut.set()
         return not hit
 
     def _cut_all(self) -> None:

@@ -77,8 +77,9 @@ def new_database() -> Iterator[Database]:
             connection.execute(f'DROP DATABASE "{name}" WITH (FORCE)')
 
 
-def socket_path() -> str:
-    return f"{parse_qs(urlsplit(server().get_uri()).query)['host'][0]}/.s.PGSQL.5432"
+def socket_path(database: Database) -> str:
+    """Of the server that has the database."""
+    return f"{parse_qs(urlsplit(database.url).query)['host'][0]}/.s.PGSQL.5432"
 
 
 def through(port: int, database: Database) -> Profile:

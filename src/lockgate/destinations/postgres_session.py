@@ -84,6 +84,10 @@ class Session:
             raise _server_error(error, self._words) from None  # the driver's own text repeats the statement
 
 
+def version_of(opened: Session) -> int:
+    return int(opened.rows("SELECT pg_catalog.current_setting('server_version_num')::int4 AS v")[0]["v"])
+
+
 @contextmanager
 def session(profile: Profile, name: str) -> Iterator[Session]:
     """A connection of the profile, opened; closed when the block ends, whatever it had not committed forgotten."""
