@@ -9,11 +9,11 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from support import merge_processes
-from support.care import elsewhere, ids
 
 import lockgate
 from lockgate.tables.vacuum import vacuum_table
+from support import merge_processes
+from support.care import elsewhere, ids
 
 SCHEMA = pa.schema({"id": pa.int64(), "writer": pa.int64(), "n": pa.int64()})
 WRITERS = 4
