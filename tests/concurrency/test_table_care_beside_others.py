@@ -9,11 +9,11 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from support import merge_processes
-from support.care import elsewhere, ids
 
 import lockgate
 from lockgate.tables.vacuum import vacuum_table
+from support import merge_processes
+from support.care import elsewhere, ids
 
 SCHEMA = pa.schema({"id": pa.int64(), "writer": pa.int64(), "n": pa.int64()})
 WRITERS = 4
@@ -80,7 +80,7 @@ def care(address: str, done: Any, said: Any) -> None:
 
 
 def together(address: str, location: Path, operations: int, seconds: float) -> tuple[int, int, int]:
-    table = lockgate.create_table("t", SCHEMA, location=location, log=address)
+    table = lockgate.create_table("t", SCHEMA, location=location, partition_by="writer", log=address)
     said, done = merge_processes.queue(), [merge_processes.number() for _ in range(WRITERS)]
     until = (operations, time.time() + seconds)
     workers = [merge_processes.start(write, address, w, until, said, done) for w in range(WRITERS)]

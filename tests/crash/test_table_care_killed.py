@@ -11,17 +11,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support import merge_processes
-from support.care import SCHEMA, elsewhere, rows
-from support.faults import Fault
-from support.merge_faults import NumberedSteps
-from support.merge_places import fast_folder
 
 import lockgate
 from lockgate.storage.local import LocalStorage
 from lockgate.tables.table import Table
 from lockgate.tables.vacuum import vacuum_table
 from lockgate.txlog.writer import TxnLogWriter
+from support import merge_processes
+from support.care import SCHEMA, elsewhere, rows
+from support.faults import Fault
+from support.merge_faults import NumberedSteps
+from support.merge_places import fast_folder
 
 COMMITS = {"vacuum": 2, "compact": 1, "restore": 1}
 
@@ -91,9 +91,7 @@ def check(name: str, work: Path, expected: list[Any], before: list[Any]) -> None
         table._log.publish("orders")
         assert told(table) == expected
         assert [str(r) for r in elsewhere(table).to_pylist()] == expected
-        vacuum_table(
-            table._writable(), retention_hours=0, check_retention=False, clock=lambda: time.time() + 2 * 86400
-        )
+        vacuum_table(table._writable(), retention_hours=0, check_retention=False, clock=lambda: time.time() + 2 * 86400)
         assert told(table) == expected
         files = {row["path"] for row in table.files().to_pylist()}
         root = work / "orders"

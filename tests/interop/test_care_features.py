@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-
 import lockgate
 from interop.test_import_features import import_existing, ours, project, with_vectors  # noqa: F401
 from lockgate.tables.places import log_address
