@@ -54,6 +54,14 @@ def run_sql(project: Path, spark: Any) -> Callable[..., RunResult]:
     return run
 
 
+@pytest.fixture(scope="session")
+def postgres() -> Any:
+    """The database that every PostgreSQL server has, for tests that make room for themselves in it."""
+    from support.postgres import Database, url_of
+
+    return Database(url_of("postgres"))
+
+
 @pytest.fixture
 def database() -> Iterator[Any]:
     """A PostgreSQL database of its own, on a real server that is started when the first test asks."""

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from support import merge_processes as processes
-from support.postgres_server import postgres  # noqa: F401 - a fixture
 from support.txlogs import TABLE, Place, add, paths, place
 
 

@@ -14,7 +14,6 @@ from lockgate.txlog.log_files import LocalLogFiles
 from lockgate.txlog.publisher import Publisher
 from support import merge_processes as processes
 from support.faults import FaultyStorage
-from support.postgres_server import postgres  # noqa: F401 - a fixture
 from support.txlogs import TABLE, Place, add, adds, paths, place
 
 STEPS = [(moment, call) for call in ("lock", "write", "commit") for moment in ("before", "after")]

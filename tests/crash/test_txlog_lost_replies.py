@@ -11,7 +11,7 @@ import pytest
 import lockgate
 from lockgate.txlog.actions import Action
 from lockgate.txlog.writer import TxnLogWriter
-from support.postgres_server import PostgresServer, postgres  # noqa: F401 - a fixture
+from support.postgres import Database, socket_path
 from support.reply_proxy import Cut, CuttingProxy, Side
 from support.txlogs import TABLE, Place, add, adds, paths, place, remove
 
@@ -22,9 +22,9 @@ LARGE: list[Action] = [remove("there"), *adds(f"n{n}" for n in range(20))]
 class Between:
     """A log that is reached through a proxy, and directly to see what is true."""
 
-    def __init__(self, direct: Place, server: PostgresServer) -> None:
+    def __init__(self, direct: Place, server: Database) -> None:
         self.direct = direct
-        self.proxy = CuttingProxy(server.url.partition("host=")[2] + "/.s.PGSQL.5432")
+        self.proxy = CuttingProxy(socket_path(server))
         options = direct.url.partition("&")[2]
         self.through = f"postgresql://postgres@127.0.0.1:{self.proxy.port}/postgres?sslmode=disable&{options}"
 
@@ -33,7 +33,7 @@ class Between:
 
 
 @pytest.fixture
-def between(tmp_path: Path, postgres: PostgresServer) -> Iterator[Between]:  # noqa: F811
+def between(tmp_path: Path, postgres: Database) -> Iterator[Between]:
     direct = place(tmp_path, "postgres", postgres)
     both = Between(direct, postgres)
     with direct.open() as log:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ import pytest
 
 import lockgate
 from lockgate.running.state import RunState
-from support.postgres_server import PostgresServer, postgres  # noqa: F401 - a fixture
+from support.postgres import Database
 
 PIPELINE = """
 SOURCE orders FROM "shop" OPTIONS {"table": "public.orders", "cursor": "updated_at", "partitions": 3};
@@ -25,15 +25,14 @@ EXPORT SELECT id, amount, note FROM orders_raw TO "out/orders" TYPE PARQUET MODE
 
 
 @pytest.fixture
-def shop(postgres: PostgresServer, project: Path) -> psycopg.Connection:  # noqa: F811
+def shop(database: Database, project: Path) -> Iterator[psycopg.Connection]:
     """A database with a table of orders, and a project that knows it."""
-    url = postgres.database(f"shop_{os.urandom(4).hex()}")
     (project / "lockgate.toml").write_text(
-        f'[profile.dev.connections.shop]\ntype = "postgres"\nurl = "{url}"\n', encoding="utf-8"
+        f'[profile.dev.connections.shop]\ntype = "postgres"\nurl = "{database.url}"\n', encoding="utf-8"
     )
-    session = postgres.connect(url)
-    session.execute("CREATE TABLE orders (id int, amount numeric(10,2), note text, updated_at timestamptz)")
-    return session
+    with database.session() as session:
+        session.execute("CREATE TABLE orders (id int, amount numeric(10,2), note text, updated_at timestamptz)")
+        yield session
 
 
 def add(shop: psycopg.Connection, *rows: tuple[int, str]) -> None:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -15,23 +14,25 @@ import pytest
 
 import lockgate
 from lockgate.running import frames as frames_module
-from support.postgres_server import PostgresServer, postgres  # noqa: F401 - a fixture
+from support.postgres import Database
 
 PASSWORD = "hunter2%2F"
 
 
 @pytest.fixture
-def database(postgres: PostgresServer, project: Path) -> psycopg.Connection:  # noqa: F811
-    url = postgres.database(f"read_{os.urandom(4).hex()}")
-    poor = url.replace("postgres:@", f"poor:{PASSWORD}@")
+def database(database: Database, project: Path) -> Iterator[psycopg.Connection]:
+    """A session in a database that the project knows."""
+    url = database.url
+    poor = url.replace("postgres@", "poor@")
     (project / "lockgate.toml").write_text(
         f'[profile.dev.connections.db]\ntype = "postgres"\nurl = "{url}"\n'
-        f'[profile.dev.connections.poor]\ntype = "postgres"\nurl = "{poor}"\n'
+        f'[profile.dev.connections.poor]\ntype = "postgres"\nurl = "{poor}"\npassword = "hunter2/"\n'
         '[profile.dev.connections.down]\ntype = "postgres"\n'
         f'url = "postgresql://me:{PASSWORD}@127.0.0.1:1/nowhere"\n',
         encoding="utf-8",
     )
-    return postgres.connect(url)
+    with database.session() as session:
+        yield session
 
 
 def pipeline(options: str, query: str = "SELECT * FROM t", connection: str = "db") -> str:

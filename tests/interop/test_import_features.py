@@ -265,3 +265,12 @@ def test_columns_mapped_by_id_are_refused(mapped: Path, project: Project) -> Non
     write_commit(mapped, 2, [metadata(MAPPED, ["day"], delta__columnMapping__mode="id")])
     with pytest.raises(UnsupportedFeature, match="columnMapping"):
         import_existing(project, "m", mapped)
+
+
+def test_compaction_never_brings_deleted_rows_back(with_vectors: Path, project: Project) -> None:
+    import_existing(project, "t", with_vectors)
+    with open_table("t", log=log_address(project)) as table:
+        before = ours(table)
+        with pytest.raises(UnsupportedFeature, match="deletionVectors"):
+            table.compact()
+        assert ours(table) == before

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from lockgate.txlog.actions import Add, Metadata, Protocol, Remove
 from lockgate.txlog.writer import TxnLogWriter
-from support.postgres_server import PostgresServer
+from support.postgres import Database
 
 SCHEMA = json.dumps(
     {
@@ -44,13 +44,13 @@ class Place:
         assert log.commit(TABLE, 0, [PROTOCOL, metadata]) == 0
 
 
-def place(folder: Path, store: str, server: PostgresServer | None) -> Place:
+def place(folder: Path, store: str, server: Database | None) -> Place:
     """A new, empty place."""
     if store == "sqlite":
         return Place(folder, f"sqlite:///{folder / 'log.db'}")
     assert server is not None
     schema = f"txlog{next(_numbers)}"  # sooner made than a database
-    with server.connect() as session:
+    with server.session() as session:
         session.execute(f"CREATE SCHEMA {schema}".encode())
     return Place(folder, f"{server.url}&options=-csearch_path%3D{schema}")
 

@@ -11,17 +11,21 @@ import time
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
 from lockgate.config import Profile
 from lockgate.destinations.postgres_session import ServerError, Session, session
+from lockgate.destinations.postgres_watchdog import answer_within
 from lockgate.destinations.protocol import Outcome
 from lockgate.errors import ConfigError, OutcomeUnknown, StorageError
 from lockgate.storage.local import LocalStorage, explained
 
 _RECORD, _DRAFT = "commit", "commit.draft"
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 1.0  # seconds between two questions
+
+LONGEST_ANSWER = 15.0  # seconds for one question, its connection included: a server may take it and never answer
 
 Verdict = Literal["committed", "aborted"]
 
@@ -98,13 +102,13 @@ def server_identity(opened: Session) -> str:
 
 
 def settle(intent: Intent, profile: Profile, connection: str, patience: float) -> Verdict:
-    """Ask until there is an answer, for so many seconds. OutcomeUnknown: there is none."""
+    """Ask until there is an answer, for so many seconds; the last question may take longer, but not for ever.
+    OutcomeUnknown: there is no answer."""
     end = time.monotonic() + patience
     pause = _FIRST_PAUSE
     while True:
         try:
-            with session(profile, connection) as opened:
-                verdict = _ask(opened, intent)
+            verdict = answer_within(LONGEST_ANSWER, partial(_asked_anew, profile, connection, intent))
             if verdict is not None:
                 return verdict
             reason = f"transaction {intent.transaction} is still in progress"
@@ -116,6 +120,11 @@ def settle(intent: Intent, profile: Profile, connection: str, patience: float) -
             raise _unknown(connection, reason, OutcomeUnknown)
         time.sleep(pause)
         pause = min(pause * 2, _LONGEST_PAUSE)
+
+
+def _asked_anew(profile: Profile, connection: str, intent: Intent) -> Verdict | None:
+    with session(profile, connection) as opened:
+        return _ask(opened, intent)
 
 
 def _ask(opened: Session, intent: Intent) -> Verdict | None:

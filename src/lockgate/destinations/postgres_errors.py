@@ -33,7 +33,7 @@ _ADVICE = {
     "57P": "the server is shutting down or starting up: wait, then run again",
     "58": "the server could not use its disk: look at its log",
 }
-_NO_REPLY = "see that the server is up, that host and port are right, and user and password too; then run again"
+_NO_REPLY = "the connection was lost: see that the server is up and can be reached, then run again"
 
 
 def told(error: ServerError) -> str:
@@ -51,7 +51,7 @@ def told(error: ServerError) -> str:
 
 def advice(error: ServerError) -> str:
     if error.sqlstate is None:
-        return _NO_REPLY
+        return error.hint or _NO_REPLY
     for length in range(len(error.sqlstate), 1, -1):
         if (found := _ADVICE.get(error.sqlstate[:length])) is not None:
             return found

@@ -9,15 +9,14 @@ from typing import Any
 
 from lockgate.config import Profile
 from lockgate.destinations.options import Option, option_problems
-from lockgate.destinations.postgres_address import address_problem
 from lockgate.destinations.protocol import Complaint, ExportRequest
 from lockgate.errors import SchemaMismatchError
 from lockgate.merging.order import parse_order_by
 from lockgate.modes import KEYED_MODES
+from lockgate.postgres.address import TYPE, address_problem, is_postgres
 
 LONGEST_NAME = 63  # bytes; the server cuts a longer one without an error
 MOST_STREAMS = 64
-CONNECTION_TYPE = "postgres"
 
 OPTIONS = {
     "connection": Option(str),
@@ -120,7 +119,7 @@ def _connection_problems(name: Any, profile: Profile) -> Iterator[Complaint]:
         return
     if not isinstance(name, str):
         return  # said already
-    postgres = [c.name for c in profile.connections.values() if c.type == CONNECTION_TYPE]
+    postgres = [c.name for c in profile.connections.values() if is_postgres(c)]
     connection = profile.connections.get(name)
     if connection is None:
         close = get_close_matches(name, postgres, n=1)
@@ -128,9 +127,9 @@ def _connection_problems(name: Any, profile: Profile) -> Iterator[Complaint]:
         hint = f"did you mean {close[0]}?" if close else f"write [profile.{profile.name}.connections.{name}]; {known}"
         message = f"option 'connection': the profile {profile.name} has no connection {name!r}"
         yield Complaint("options", "unknown-connection", message, hint)
-    elif connection.type != CONNECTION_TYPE:
+    elif not is_postgres(connection):
         message = f"option 'connection': {name!r} is a connection of type {connection.type!r}, not 'postgres'"
-        yield Complaint("options", "unknown-connection", message, f"name one of type {CONNECTION_TYPE!r}")
+        yield Complaint("options", "unknown-connection", message, f"name one of type {TYPE!r}")
     elif problem := address_problem(connection):
         message = f"option 'connection': {name!r} {problem.message}"
         yield Complaint("options", "bad-connection", message, problem.hint)

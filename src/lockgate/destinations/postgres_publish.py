@@ -12,9 +12,10 @@ from lockgate.destinations.postgres_columns import Column, columns_for
 from lockgate.destinations.postgres_commit import CommitRecord, Intent, server_identity, settle
 from lockgate.destinations.postgres_errors import advice, told
 from lockgate.destinations.postgres_inspection import find_table, new_table
+from lockgate.destinations.postgres_number import lasting_number
 from lockgate.destinations.postgres_options import Wanted
 from lockgate.destinations.postgres_rows import staged_schema
-from lockgate.destinations.postgres_session import ServerError, Session, session
+from lockgate.destinations.postgres_session import ServerError, Session, session, version_of
 from lockgate.destinations.postgres_staging import ParallelFill, StagingTable
 from lockgate.destinations.postgres_swap import Counts, Swap, duplicate_keys
 from lockgate.destinations.protocol import Outcome
@@ -85,7 +86,7 @@ class Publication:
                         self.record.write(self.storage, nothing)
                         return nothing.outcome
                     outcome = Outcome(counts.inserted, counts.updated, counts.deleted, engine=_ENGINE)
-                    number = opened.rows("SELECT pg_catalog.pg_current_xact_id()::text AS number")[0]["number"]
+                    number = lasting_number(opened, version_of(opened), self.profile, self.wanted.connection)
                     intent = Intent(number, identity, outcome)
                     self.record.write(self.storage, intent)
                 return self._commit(opened, intent)
@@ -144,8 +145,7 @@ class Publication:
             staging.fill(opened, self.parts, columns, numbered=self._numbered)
         if self.wanted.keyed:
             opened.run(f"ANALYZE {staging.sql}")  # else the server guesses how many rows are to be joined
-        version = int(opened.rows("SELECT current_setting('server_version_num')::int4 AS v")[0]["v"])
-        swap = Swap(opened, table, staging.sql, columns, self.wanted, version)
+        swap = Swap(opened, table, staging.sql, columns, self.wanted, version_of(opened))
         counts = self._swapped(opened, swap)
         if staging.schema is not None:
             staging.drop(opened)

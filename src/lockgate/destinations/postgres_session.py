@@ -8,8 +8,9 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from lockgate.config import Connection, Profile
-from lockgate.destinations.postgres_address import address_problem, full_address, secrets, without
 from lockgate.errors import ConfigError, RunError
+from lockgate.postgres.address import address_problem, full_address, secrets, without
+from lockgate.postgres.reach import hint_about
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -20,11 +21,12 @@ _FIELD = "PG_DIAG_"
 class ServerError(Exception):
     """What the server, or the way to it, said. `sqlstate` is None where there is none: the connection failed."""
 
-    def __init__(self, message: str, sqlstate: str | None, fields: dict[str, str]) -> None:
+    def __init__(self, message: str, sqlstate: str | None, fields: dict[str, str], *, hint: str | None = None) -> None:
         super().__init__(message)
         self.message = message
         self.sqlstate = sqlstate
         self.fields = fields
+        self.hint = hint  # where more is known than the SQLSTATE tells
 
     @property
     def detail(self) -> str:
@@ -82,6 +84,10 @@ class Session:
             raise _server_error(error, self._words) from None  # the driver's own text repeats the statement
 
 
+def version_of(opened: Session) -> int:
+    return int(opened.rows("SELECT pg_catalog.current_setting('server_version_num')::int4 AS v")[0]["v"])
+
+
 @contextmanager
 def session(profile: Profile, name: str) -> Iterator[Session]:
     """A connection of the profile, opened; closed when the block ends, whatever it had not committed forgotten."""
@@ -110,11 +116,13 @@ def _open(connection: Connection) -> Session:
         raise RunError(
             "TYPE POSTGRES needs a driver that is not installed", hint="install lockgate[postgres]"
         ) from error
-    words = secrets(connection)
+    words, address = secrets(connection), full_address(connection)
     try:
-        opened = dbapi.connect(full_address(connection), autocommit=True)
+        opened = dbapi.connect(address, autocommit=True)
     except Error as error:
-        raise _server_error(error, words) from None  # the driver's own text may hold what must not be shown
+        found = _server_error(error, words)
+        found.hint = hint_about(address) if found.sqlstate is None else None
+        raise found from None  # the driver's own text may hold what must not be shown
     return Session(opened, words, connection.name)
 
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from urllib.parse import urlsplit
 
 from lockgate.config import Connection
 from lockgate.language.diagnostics import Diagnostic, did_you_mean
 from lockgate.language.statements import SourceStep
+from lockgate.postgres.address import address_problem, is_postgres
 
-_SCHEMES = ("postgresql", "postgres")
 _LEAST_BATCH = 1024
 
 
@@ -47,21 +46,12 @@ def _connection_problems(source: SourceStep, connections: Mapping[str, Connectio
         hint = did_you_mean(name, connections) or f"connections of the profile: {known}"
         yield Diagnostic(place, "unknown-connection", f"the profile has no connection {name}", hint)
         return
-    if connection.type.upper() != "POSTGRES":
+    if not is_postgres(connection):
         message = f"connection {name} has the type {connection.type.upper()}, and a POSTGRES source needs POSTGRES"
         yield Diagnostic(place, "unknown-type", message)
         return
-    url = connection.settings.get("url")
-    if not isinstance(url, str) or not _is_address(url):
-        hint = 'in lockgate.toml: url = "postgresql://user:${PGPASSWORD}@host:5432/database"'
-        yield Diagnostic(place, "bad-connection", f"connection {name} needs a url that begins with postgresql://", hint)
-
-
-def _is_address(url: str) -> bool:
-    try:
-        return urlsplit(url).scheme in _SCHEMES
-    except ValueError:
-        return False
+    if problem := address_problem(connection):
+        yield Diagnostic(place, "bad-connection", f"connection {name} {problem.message}", problem.hint)
 
 
 def _bad(source: SourceStep, name: str, what: str) -> Diagnostic:

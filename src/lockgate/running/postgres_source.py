@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from lockgate.config import Connection
 from lockgate.engines.spark_package import give_package
 from lockgate.language.statements import SourceStep
+from lockgate.postgres.address import is_postgres as is_postgres_connection
 from lockgate.running.session import quietly
 from lockgate.sources.conditions import Condition
 from lockgate.sources.postgres_partitions import partitions
@@ -64,7 +65,7 @@ class PostgresSources:
     def _session(self, step: SourceStep) -> SnapshotSession:
         name = connection_name(step)
         if name not in self._sessions:
-            self._sessions[name] = SnapshotSession(name, str(self._connections[name].settings["url"]), step.name)
+            self._sessions[name] = SnapshotSession(self._connections[name], step.name)
         return self._sessions[name]
 
 
@@ -75,7 +76,7 @@ def connection_name(step: SourceStep) -> str:
 
 def is_postgres(step: SourceStep, connections: Mapping[str, Connection]) -> bool:
     if step.connection is not None:
-        return connections[step.connection].type.casefold() == "postgres"
+        return is_postgres_connection(connections[step.connection])
     return str(step.connector_type).upper() == "POSTGRES"
 
 

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from lockgate.errors import SourceError
-from lockgate.sources.secrets import without
+from lockgate.postgres.address import without
+from lockgate.postgres.reach import hint_about
 
 NOTHING = "nothing was published; every destination is as it was"
 
@@ -23,8 +24,11 @@ _SNAPSHOT_GONE = {"42704", "22023"}  # what SET TRANSACTION SNAPSHOT says of a s
 
 
 @contextmanager
-def told(source: str, doing: str, secrets: Sequence[str] = (), *, snapshot: bool = False) -> Iterator[None]:
-    """Errors of a driver as SourceErrors. `snapshot`: it is the snapshot that is asked for."""
+def told(
+    source: str, doing: str, secrets: Sequence[str] = (), *, snapshot: bool = False, address: str = ""
+) -> Iterator[None]:
+    """Errors of a driver as SourceErrors. `snapshot`: it is the snapshot that is asked for. `address`: it is a
+    connection there."""
     import adbc_driver_manager
     import psycopg
 
@@ -42,7 +46,8 @@ def told(source: str, doing: str, secrets: Sequence[str] = (), *, snapshot: bool
                 hint="run again; if the server ends long transactions (idle_in_transaction_session_timeout, "
                 "transaction_timeout, an administrator), let it spare this one",
             ) from error
-        raise problem(source, f"{doing}: {_said(error, secrets)}", hint=_HINTS.get(state or "")) from error
+        hint = hint_about(address) if address and state is None else _HINTS.get(state or "")
+        raise problem(source, f"{doing}: {_said(error, secrets)}", hint=hint) from error
 
 
 def problem(source: str, message: str, hint: str | None = None) -> SourceError:

@@ -6,11 +6,11 @@ import re
 from dataclasses import dataclass, field
 from typing import Any
 
+from lockgate.config import Connection
 from lockgate.errors import SourceError
+from lockgate.postgres.address import full_address, secrets
 from lockgate.sources.postgres_problems import problem, told
-from lockgate.sources.secrets import secrets_of
 
-_CONNECT_SECONDS = "10"
 _SNAPSHOT = re.compile(r"[0-9A-Fa-f-]+")
 
 
@@ -30,20 +30,21 @@ class Access:
 class SnapshotSession:
     """A transaction that reads only, open until it is closed. The snapshot lasts as long as it does."""
 
-    def __init__(self, connection: str, url: str, source: str) -> None:
-        self.connection = connection
-        self._secrets = secrets_of(url)
-        with told(source, f"cannot connect to {connection}", self._secrets):
-            self._session = _connected(url, source)
+    def __init__(self, connection: Connection, source: str) -> None:
+        self.connection = connection.name
+        address = full_address(connection)
+        self._secrets = tuple(secrets(connection))
+        with told(source, f"cannot connect to {self.connection}", self._secrets, address=address):
+            self._session = _connected(address, source)
         self._secrets = (*self._secrets, self._session.info.password)
         try:
-            with told(source, f"cannot take a snapshot of {connection}", self._secrets):
-                self.access = self._begin(url)
+            with told(source, f"cannot take a snapshot of {self.connection}", self._secrets):
+                self.access = self._begin(address)
         except SourceError:
             self.close()
             raise
 
-    def _begin(self, url: str) -> Access:
+    def _begin(self, address: str) -> Access:
         import psycopg
         from psycopg.conninfo import make_conninfo
 
@@ -59,7 +60,7 @@ class SnapshotSession:
         # What this process knows from its environment or its password file, another machine does not.
         known = {"password": session.info.password} if session.info.password else {}
         known |= {"user": session.info.user, "dbname": session.info.dbname}
-        conninfo = make_conninfo(url, **{**_settings(url), **known})
+        conninfo = make_conninfo(address, **known)
         return Access(conninfo, tuple(filter(None, self._secrets)), str(row[0]))
 
     def ask(self, source: str, doing: str, statement: Any, values: Any = None) -> Any:
@@ -79,20 +80,10 @@ class SnapshotSession:
         self._session.close()
 
 
-def _connected(url: str, source: str) -> Any:
+def _connected(address: str, source: str) -> Any:
     import psycopg
-    from psycopg.conninfo import make_conninfo
 
     try:
-        return psycopg.connect(make_conninfo(url, **_settings(url)))
-    except psycopg.ProgrammingError as error:  # the address itself; the message quotes it
-        raise problem(source, "the url of the connection is not one that PostgreSQL's library understands") from error
-
-
-def _settings(url: str) -> dict[str, str]:
-    """What an address does not say, and should."""
-    from psycopg.conninfo import conninfo_to_dict
-
-    said = conninfo_to_dict(url)
-    ours = {"connect_timeout": _CONNECT_SECONDS, "application_name": "lockgate"}
-    return {name: value for name, value in ours.items() if name not in said}
+        return psycopg.connect(address)
+    except psycopg.ProgrammingError:  # the address itself; the message quotes it, so it is not kept
+        raise problem(source, "the url of the connection is not one that PostgreSQL's library understands") from None

@@ -53,7 +53,7 @@ def _transaction(read: PostgresRead) -> Iterator[Any]:
             hint="install lockgate[postgres] where Spark's workers run",
         ) from error
     secrets = read.access.secrets
-    with told(read.source, "a worker of Spark cannot connect to the database", secrets):
+    with told(read.source, "a worker of Spark cannot connect to the database", secrets, address=read.access.conninfo):
         connection = adbc.connect(read.access.conninfo)
     try:
         with connection.cursor() as cursor:

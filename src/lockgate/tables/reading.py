@@ -18,6 +18,7 @@ from lockgate.tables.physical import physical_metadata, with_logical_names
 from lockgate.targets.delta_actions import described_files
 from lockgate.targets.described import DescribedFile
 from lockgate.targets.live_rows import cardinality, deleted_positions, live_mask, refuse_more, vectors_of
+from lockgate.txlog.reading_features import require_understood
 from lockgate.txlog.schema_json import arrow_schema
 from lockgate.txlog.statistics import null_counts, row_count
 
@@ -74,7 +75,9 @@ def _rows(snapshot: Snapshot, schema: pa.Schema, wanted: Sequence[str], filter: 
 
 
 def dataset_of(snapshot: Snapshot, schema: pa.Schema) -> ds.FileSystemDataset:
-    """The files with what the log guarantees of each, by which Arrow rules files out."""
+    """The files with what the log guarantees of each, by which Arrow rules files out. All rows of each are taken, under
+    the names that they have there, so a snapshot with deleted rows or mapped columns is refused."""
+    require_understood(snapshot.table, snapshot.version, snapshot.metadata, snapshot.files, ())
     columns = tuple(snapshot.metadata.partition_columns)
     described = described_files(snapshot.files, schema, columns)
     return _dataset(described, Path(snapshot.location), schema, columns)

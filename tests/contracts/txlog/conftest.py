@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from lockgate.txlog.writer import TxnLogWriter
-from support.postgres_server import postgres  # noqa: F401 - a fixture
 from support.txlogs import Place, place
 
 

@@ -117,7 +117,7 @@ def test_a_file_that_is_gone_is_named(table: lockgate.Table) -> None:
 def test_rules_in_sql_are_not_ignored(project: Path) -> None:
     del project
     with lockgate.create_table("t", SCHEMA, properties={"delta.constraints.positive": "id > 0"}) as table:
-        with pytest.raises(SchemaMismatchError, match="positive"):
+        with pytest.raises(lockgate.ConstraintError, match="positive"):
             table.append([{"id": -1, "x": ""}])
         assert table.version == 0
 

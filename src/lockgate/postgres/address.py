@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NamedTuple
 from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
 from lockgate.config import Connection
 
+TYPE = "postgres"
 SETTINGS = ("url", "user", "password")
 _SCHEMES = ("postgresql", "postgres")
 # A server that went away without a word is noticed within about a minute, not after two hours.
@@ -26,6 +28,10 @@ class AddressProblem(NamedTuple):
     hint: str
 
 
+def is_postgres(connection: Connection) -> bool:
+    return connection.type.casefold() == TYPE
+
+
 def address_problem(connection: Connection) -> AddressProblem | None:
     """What is wrong with the settings, told without repeating them."""
     url = connection.settings.get("url")
@@ -43,7 +49,7 @@ def address_problem(connection: Connection) -> AddressProblem | None:
     if rest.count("@") > 1 or ("@" in rest.partition("?")[0] and "@" not in authority) or "#" in rest:
         return AddressProblem("has a url with a sign of its own meaning (@ / #) in the password", advice)
     try:
-        urlsplit(url).port  # noqa: B018
+        _ = urlsplit(url).port
     except ValueError:
         if "," not in authority:  # several hosts, each with its port, are for libpq alone to read
             return AddressProblem("has a url whose port is no number", advice)
@@ -69,19 +75,20 @@ def secrets(connection: Connection) -> list[str]:
     found = [str(connection.settings.get("password", ""))]
     try:
         parts = urlsplit(url)
-        found += [parts.password or "", unquote(parts.password or "")]
+        password = unquote(parts.password or "")
+        found += [parts.password or "", password, quote(password), quote(password, safe="")]
         found += [value for name, value in parse_qsl(parts.query) if "password" in name]
     except ValueError:
         pass
     return sorted({s for s in found if len(s) >= _SHORTEST_SECRET}, key=len, reverse=True)
 
 
-def without(words: list[str], text: str) -> str:
+def without(words: Iterable[str], text: str) -> str:
     """A text in which none of these words stands.
 
     >>> without(["hunter2"], "no such host: hunter2@db")
     'no such host: ***@db'
     """
-    for word in words:
+    for word in sorted(filter(None, words), key=len, reverse=True):
         text = text.replace(word, "***")
     return text

@@ -1,0 +1,1 @@
+"""How a PostgreSQL server is reached, by destinations and sources alike."""
