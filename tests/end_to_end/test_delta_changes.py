@@ -34,7 +34,10 @@ def test_changes_are_a_source_and_constraints_hold_for_exports(run_sql: Run, pro
     )
     assert len((project / "none.csv").read_text().splitlines()) <= 1
     with pytest.raises(lockgate.SourceError, match="versions 0 to 2"):
-        run_sql('SOURCE c TYPE DELTA PARAMS {"table": "orders", "changes_from": 9}; LOAD d FROM c; EXPORT d TO "o.csv" TYPE CSV;')
+        run_sql(
+            'SOURCE c TYPE DELTA PARAMS {"table": "orders", "changes_from": 9}; LOAD d FROM c; '
+            'EXPORT d TO "o.csv" TYPE CSV;'
+        )
     with lockgate.open_table("orders") as table:
         table.add_constraint("small", "id < 10")
         for mode in ("APPEND", "REPLACE", "UPSERT KEY (id)"):

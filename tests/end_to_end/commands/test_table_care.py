@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from support.care import SCHEMA, ids, rows
-from support.delta_readers import by_duckdb, spelled
 
 import lockgate
 from lockgate.cli.app import app
+from support.care import SCHEMA, ids, rows
+from support.delta_readers import by_duckdb, spelled
 
 
 @pytest.fixture
@@ -48,7 +48,8 @@ def test_restore(orders: lockgate.Table) -> None:
     assert as_json("restore", "sales.orders", code=2)["status"] == "invalid"
 
 
-def test_diff(orders: lockgate.Table) -> None:
+@pytest.mark.usefixtures("orders")
+def test_diff() -> None:
     said = typed("diff", "sales.orders", "3", "4", "--key", "id")
     assert "1 rows added, 0 removed, 1 changed" in said
     assert "changed from" in said
