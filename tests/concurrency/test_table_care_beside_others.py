@@ -80,7 +80,7 @@ def care(address: str, done: Any, said: Any) -> None:
 
 
 def together(address: str, location: Path, operations: int, seconds: float) -> tuple[int, int, int]:
-    table = lockgate.create_table("t", SCHEMA, location=location, log=address)
+    table = lockgate.create_table("t", SCHEMA, location=location, partition_by="writer", log=address)
     said, done = merge_processes.queue(), [merge_processes.number() for _ in range(WRITERS)]
     until = (operations, time.time() + seconds)
     workers = [merge_processes.start(write, address, w, until, said, done) for w in range(WRITERS)]

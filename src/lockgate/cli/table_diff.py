@@ -69,4 +69,5 @@ def diff(
 def _print(kind: str, rows: pa.Table, limit: int) -> None:
     more = f" (the first {limit} of {rows.num_rows:,})" if rows.num_rows > limit else ""
     shown = [["NULL" if v is None else str(v) for v in row.values()] for row in rows.slice(0, limit).to_pylist()]
-    print_table(rows.column_names, shown, title=f"{kind}{more}")
+    click.echo(f"{kind}{more}:")
+    print_table(rows.column_names, shown)

@@ -21,9 +21,13 @@ if TYPE_CHECKING:
 
 def _changes(session: SparkSession, step: SourceStep, table: Table) -> DataFrame:
     """The change data of some versions, from the driver's memory."""
+    import pyarrow as pa
+
     wanted = step.params
     rows = table.changes(wanted["changes_from"], wanted.get("changes_to"), wanted.get("changes_key"))
-    return session.createDataFrame(rows)
+    # Spark takes a table whose first batch is empty for one without rows.
+    filled = [batch for batch in rows.to_batches() if batch.num_rows]
+    return session.createDataFrame(pa.Table.from_batches(filled, rows.schema))
 
 
 def read_delta(session: SparkSession, step: SourceStep, project: Project) -> DataFrame:

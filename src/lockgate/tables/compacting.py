@@ -10,7 +10,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +35,8 @@ from lockgate.txlog.schema_json import arrow_schema
 
 TARGET_SIZE = 128 * 2**20
 _SMALL = 0.75  # of the target size; a larger file is left alone unless rows are to be ordered
+# Files of a group, at most, in the first pass and in those that come after it if others changed some groups meanwhile.
+_GROUP_SIZES = (2**31, 16, 4)
 _TRIES = 25  # the files are written by then, so that only the commit is tried again
 
 
@@ -94,6 +96,25 @@ def compact_table(
 ) -> CompactResult:
     """One new version, or none where there is nothing to gain. Memory: row groups of one file; where rows are ordered,
     the columns of the order of one partition and the rows of one new file."""
+    done = CompactResult(-1)
+    for most in _GROUP_SIZES:
+        one = _pass(table, target_size, sort_by, zorder, compression, row_group_size, most)
+        counts = {f.name: getattr(done, f.name) + getattr(one, f.name) for f in fields(one)}
+        done = replace(one, **{**counts, "version": one.version, "skipped": one.skipped})
+        if not one.skipped or sort_by or zorder:
+            break
+    return done
+
+
+def _pass(
+    table: Writable,
+    target_size: int,
+    sort_by: Sequence[str],
+    zorder: Sequence[str],
+    compression: str | None,
+    row_group_size: int,
+    most_files: int,
+) -> CompactResult:
     if target_size < 1 or row_group_size < 1:
         raise ArgumentError("target_size and row_group_size must be at least 1", in_place="nothing was written")
     target = table.target()
@@ -101,7 +122,7 @@ def compact_table(
     schema = arrow_schema(target.snapshot.metadata.schema_string)
     columns = tuple(target.snapshot.metadata.partition_columns)
     ordering = Ordering.of(sort_by, zorder, schema, columns)
-    groups = list(_groups(target, target_size, everything=ordering is not None))
+    groups = list(_groups(target, target_size, most_files, everything=ordering is not None))
     if not groups:
         return CompactResult(target.snapshot.version)
     identity = uuid.uuid4().hex
@@ -125,7 +146,7 @@ def compact_table(
     return result
 
 
-def _groups(target: DeltaTarget, target_size: int, *, everything: bool) -> Iterator[_Group]:
+def _groups(target: DeltaTarget, target_size: int, most_files: int, *, everything: bool) -> Iterator[_Group]:
     """By partition. Files stay together that were written one after the other."""
     snapshot = target.snapshot
     assert snapshot is not None
@@ -148,7 +169,7 @@ def _groups(target: DeltaTarget, target_size: int, *, everything: bool) -> Itera
             continue
         group = _Group([])
         for file in files:
-            if group.files and group.size + file.size > target_size:
+            if group.files and (group.size + file.size > target_size or len(group.files) >= most_files):
                 if len(group.files) > 1:
                     yield group
                 group = _Group([])

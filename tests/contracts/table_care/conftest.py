@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +9,14 @@ import pytest
 
 import lockgate
 from support.care import SCHEMA, rows
+from support.merge_places import fast_folder
+
+
+@pytest.fixture
+def tmp_path() -> Iterator[Path]:
+    """In memory where there is such a folder: these tests make many small commits, each with its syncs."""
+    with fast_folder() as folder:
+        yield folder
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
