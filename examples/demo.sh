@@ -13,14 +13,16 @@ say "1. The pipeline is checked without Spark, then planned."
 shown lockgate check pipeline.sql
 shown lockgate plan pipeline.sql
 
-say "2. The first day: four results become visible together."
+say "2. The first day: five results become visible together."
 shown lockgate run pipeline.sql --var batch=day1
 shown cat out/daily.csv
 
-say "3. The second day: REPLACE swaps files in, APPEND adds new ones."
+say "3. The second day: REPLACE swaps files in, APPEND adds new ones, UPSERT merges by key."
 shown lockgate run pipeline.sql --var batch=day2
 shown cat out/daily.csv
 shown find out/sales -name '*.parquet'
+shown lockgate table history shop.daily
+shown lockgate table show shop.daily
 
 say "4. A day with bad data: the checks stop it, and nothing is published."
 before=$(cat out/daily.csv)

@@ -6,12 +6,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 import lockgate
 from lockgate.config import SparkSettings
 from lockgate.running.result import RunResult
 
 pytest_plugins = ["support.s3_server"]
+
+# How long an example takes is the machine's business: a busy one must not fail a test.
+settings.register_profile("lockgate", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("lockgate")
 
 # One session serves the whole test run; small, and quick to plan.
 CONF = {

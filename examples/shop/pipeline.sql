@@ -1,4 +1,4 @@
--- A shop's daily numbers: three sources, a join, two checks, four exports.
+-- A shop's daily numbers: three sources, a join, two checks, five exports.
 -- lockgate run pipeline.sql --var batch=day1
 
 SET batch = "${batch|day1}";
@@ -39,3 +39,6 @@ EXPORT SELECT * FROM sales ORDER BY order_id
 
 -- Every run adds its files to the folder; nothing that is there is touched.
 EXPORT sales TO "out/sales" TYPE PARQUET OPTIONS {"partition_by": ["day"]} MODE APPEND;
+
+-- A Delta table that is kept up to date by key, one version a run; any reader of Delta tables reads it.
+EXPORT daily TO "shop.daily" TYPE DELTA MODE UPSERT KEY (day, country);

@@ -22,6 +22,7 @@
     │   ├── NullKeyError              a source row has NULL in a key column (also a ValueError)
     │   ├── DuplicateKeyError         two source rows have one key (also a ValueError)
     │   ├── SchemaMismatchError       columns or types do not fit without loss (also a ValueError)
+    │   ├── ConstraintError           a row breaks NOT NULL or a CHECK constraint; has some rows (also a ValueError)
     │   ├── PartitionMoveError        an existing key would change its partition (also a ValueError)
     │   └── DatasetMergeError         an engine failed, or a file cannot be read; has strategy, keys, files
     ├── StorageError                  a file or folder could not be read or written
@@ -39,7 +40,9 @@
     │   ├── DatabaseError             the log's database refused or failed; nothing was committed
     │   ├── TimeoutError              the log's database did not answer in time (also the built-in TimeoutError)
     │   ├── CommitStateUnknown        the database cannot be asked whether a commit went through
-    │   └── ForeignCommit             somebody else wrote a commit into the table's _delta_log
+    │   ├── ForeignCommit             somebody else wrote a commit into the table's _delta_log
+    │   ├── DamagedLog                an existing _delta_log cannot be read, or contradicts itself; nothing was changed
+    │   └── UnsupportedFeature        a Delta table uses a feature that is not supported; has feature
     └── StateError                    the project's record of runs cannot be read or written
 
 A message says what happened and to which object; `in_place` says what is true of the data now;
@@ -178,6 +181,21 @@ class SchemaMismatchError(MergeError, ValueError):
     pass
 
 
+class ConstraintError(MergeError, ValueError):
+    """Rows break what their table demands, or it cannot be told. `rows` are up to five of them."""
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        hint: str | None = None,
+        in_place: str | None = None,
+        rows: Sequence[dict[str, Any]] = (),
+    ) -> None:
+        super().__init__(message, hint=hint, in_place=in_place)
+        self.rows = list(rows)
+
+
 class PartitionMoveError(MergeError, ValueError):
     pass
 
@@ -286,6 +304,23 @@ class CommitStateUnknown(LogError):
 
 class ForeignCommit(LogError):
     pass
+
+
+class DamagedLog(LogError):
+    """A `_delta_log` cannot be read, or its files contradict each other."""
+
+    def __init__(self, message: str, *, hint: str | None = None, in_place: str | None = "nothing was changed") -> None:
+        super().__init__(message, hint=hint, in_place=in_place)
+
+
+class UnsupportedFeature(LogError):
+    """A Delta table uses a feature that Lockgate does not support; it is refused, never ignored."""
+
+    def __init__(
+        self, message: str, *, feature: str, hint: str | None = None, in_place: str | None = "nothing was changed"
+    ) -> None:
+        super().__init__(message, hint=hint, in_place=in_place)
+        self.feature = feature
 
 
 class StateError(LockgateError):

@@ -4,6 +4,7 @@ product's own, and a run takes milliseconds, so that it can be killed at every s
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import pyarrow.parquet as pq
 
 from lockgate.config import Project
 from lockgate.destinations.protocol import StagedRows
+from lockgate.errors import SchemaMismatchError
 from lockgate.language.statements import ExportStep
 from lockgate.plan.steps import Plan, Step
 from lockgate.running.pipeline import PipelineRun
@@ -39,7 +41,9 @@ def staged_rows(table: pa.Table, shape: str, root: Path) -> StagedRows:
     """Rows as Spark would have staged them, in two parts."""
     root.mkdir(parents=True)
     columns = tuple(table.column_names)
-    schema = schema_json(table.schema)  # which is Spark's, too
+    schema = ""
+    with suppress(SchemaMismatchError):  # of a type that only Arrow has
+        schema = schema_json(table.schema)  # which is Spark's, too
     if shape != "rows":
         lines = [",".join("" if v is None else str(v) for v in row.values()) + "\n" for row in table.to_pylist()]
         table = pa.table({"line": pa.array(lines, pa.string())})

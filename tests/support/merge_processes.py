@@ -25,6 +25,11 @@ _CONTEXT.set_forkserver_preload(
         "lockgate.running.pipeline",
         "lockgate.destinations.parquet",
         "lockgate.destinations.parquet_keyed",
+        "lockgate.destinations.delta_publishing",
+        "lockgate.destinations.postgres_publish",
+        "adbc_driver_postgresql.dbapi",
+        "psycopg",
+        "deltalake",
     ]
 )
 _PATIENCE = 120.0  # seconds after which a process that should have ended is taken for deadlocked

@@ -15,6 +15,7 @@ import lockgate
 from lockgate.cli.app import app
 from lockgate.destinations import registry
 from lockgate.destinations.csv import CsvDestination
+from lockgate.destinations.delta import DeltaDestination
 from lockgate.destinations.json import JsonDestination
 from lockgate.destinations.parquet_file import ParquetFileDestination
 from lockgate.destinations.parquet_folder import ParquetFolderDestination
@@ -37,15 +38,24 @@ def page(name: str) -> str:
     return (ROOT / name).read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("command", sorted(app.commands))
+def every_command() -> dict[str, click.Command]:
+    """Commands, and those of groups as `group command`."""
+    found = dict(app.commands)
+    for name, command in app.commands.items():
+        if isinstance(command, click.Group):
+            found |= {f"{name} {own}": each for own, each in command.commands.items()}
+    return found
+
+
+@pytest.mark.parametrize("command", sorted(every_command()))
 def test_every_command_and_option_is_documented(command: str) -> None:
     text = page("docs/running.md")
-    row = next(line for line in text.splitlines() if line.startswith(f"| `lockgate {command} "))
-    for parameter in app.commands[command].params:
+    row = next(line for line in text.splitlines() if re.match(rf"\| `lockgate {command}[ `]", line))
+    for parameter in every_command()[command].params:
         if isinstance(parameter, click.Option) and parameter.name != "help":
             assert f"`{parameter.opts[0]}`" in row, parameter.opts
             assert f"`{parameter.opts[0]}" in text.split("| option |")[1]
-    assert f"lockgate {command}" in page("README.md")
+    assert f"lockgate {command.partition(' ')[0]}" in page("README.md")
 
 
 @pytest.mark.parametrize("kind", registry.types())
@@ -54,6 +64,7 @@ def test_every_destination_has_a_page_with_its_modes_and_options(kind: str) -> N
     assert "Supported write modes" in text
     forms = {
         "CSV": [CsvDestination],
+        "DELTA": [DeltaDestination],
         "JSON": [JsonDestination],
         "POSTGRES": [PostgresDestination],
         "PARQUET": [ParquetFileDestination, ParquetFolderDestination, ParquetKeyedDestination],
@@ -96,7 +107,7 @@ def test_every_pipeline_in_the_documentation_parses(where: str, text: str) -> No
     assert [d.render() for d in program.diagnostics] == []
 
 
-@pytest.mark.parametrize("name", ["docs/merging.md", "docs/datasets.md", "docs/delta-log.md"])
+@pytest.mark.parametrize("name", ["docs/merging.md", "docs/datasets.md", "docs/tables.md", "docs/delta-log.md"])
 def test_the_python_of_a_page_runs_and_prints_what_it_says(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -10,20 +10,21 @@ from lockgate import errors
 def test_the_public_names_are_pinned() -> None:
     assert sorted(lockgate.__all__) == [
         "ArgumentError", "CheckFailed", "CommitStateUnknown", "ConfigError", "ConservativeMembershipChecker",
-        "DatabaseError", "DatasetBusy", "DatasetMergeError", "DuckDBDatasetIO", "DuplicateKeyError", "ForeignCommit",
-        "FunctionError", "IncrementalFileManager", "IncrementalRewritePlan", "JavaNotFound", "JournalError",
-        "LockgateError", "LogError", "MergeError", "MergeFileMetadata", "MergeResult", "MergeStats", "MergeStrategy",
-        "NullKeyError", "ObjectChanged", "ObjectMissing", "OutcomeUnknown", "ParquetFileMetadata",
+        "ConstraintError", "DamagedLog", "DatabaseError", "DatasetBusy", "DatasetMergeError", "DuckDBDatasetIO",
+        "DuplicateKeyError", "ForeignCommit", "FunctionError", "IncrementalFileManager", "IncrementalRewritePlan",
+        "JavaNotFound", "JournalError", "LockgateError", "LogError", "MergeError", "MergeFileMetadata", "MergeResult",
+        "MergeStats", "MergeStrategy", "NullKeyError", "ObjectChanged", "ObjectMissing", "OutcomeUnknown",
+        "ParquetFileMetadata",
         "ParquetMetadataAnalyzer", "PartialPublish", "PartitionMoveError", "PartitionPruner", "PathValidator",
         "PipelineError", "PreviousRunUnfinished", "PublishError", "PyArrowDatasetIO", "QueryError", "RecoveryReport",
         "ResumeError", "RunError", "RunResult", "S3Error", "S3Unreachable", "SchemaMismatchError", "SourceError",
         "SparkDatasetIO", "SparkUnavailable", "StageError", "StateError", "StorageError", "Table", "TableCommit",
-        "TableExists", "TableNotFound", "TimeoutError", "TxnLogWriter", "ValidationError", "VersionConflict",
-        "WatermarkMoved", "WriteResult", "__version__", "compute_merge_stats", "confirm_affected_files",
-        "create_table", "errors", "function", "list_dataset_files", "merge", "normalize_keys", "open_table",
-        "parse_hive_partition_path", "plan_incremental_rewrite", "recover", "register", "run",
-        "validate_keys_and_schema", "validate_no_null_keys", "validate_partition_column_immutability",
-        "write_dataset",
+        "TableExists", "TableNotFound", "TimeoutError", "TxnLogWriter", "UnsupportedFeature", "ValidationError",
+        "VersionConflict", "WatermarkMoved", "WriteResult", "__version__", "compute_merge_stats",
+        "confirm_affected_files", "create_table", "errors", "function", "list_dataset_files", "merge",
+        "normalize_keys", "open_table", "parse_hive_partition_path", "plan_incremental_rewrite", "recover",
+        "register", "run", "validate_keys_and_schema", "validate_no_null_keys",
+        "validate_partition_column_immutability", "write_dataset",
     ]  # fmt: skip
     assert all(getattr(lockgate, name) is not None for name in lockgate.__all__)
 

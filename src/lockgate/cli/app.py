@@ -11,7 +11,7 @@ gc.disable()
 
 import click  # noqa: E402
 
-from lockgate.cli import check, init, merge, plan, recover, run, runs, table, write  # noqa: E402
+from lockgate.cli import check, init, merge, plan, recover, run, runs, table, table_care, write  # noqa: E402
 
 
 def _print_version(context: click.Context, parameter: click.Parameter, wanted: bool) -> None:
@@ -36,6 +36,7 @@ for command in (
     table.table,
 ):  # fmt: skip
     app.add_command(command)
+table_care.join(table.table)
 
 
 def main() -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lockgate.cli.console import DEBUG, JSON, PROFILE, errors_shown, print_json
+from lockgate.cli.table_import import import_, release
 from lockgate.cli.tables import print_table
 
 if TYPE_CHECKING:
@@ -197,5 +198,5 @@ def _shown(value: Any) -> str:
     return f"{value:,}" if isinstance(value, int) else str(value)
 
 
-for command in (create, list_tables, show, history, publish, migrate):
+for command in (create, list_tables, show, history, import_, release, publish, migrate):
     table.add_command(command)

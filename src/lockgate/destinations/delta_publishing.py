@@ -11,12 +11,14 @@ from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 
+from lockgate.datasets.by_spark import active_session
 from lockgate.destinations.delta_changes import prepared_change
 from lockgate.destinations.delta_records import OUTCOME, DeltaChange, DeltaExport, outcome_from, outcome_text
 from lockgate.destinations.protocol import ExportRequest, Layout, Outcome, Prepared, StagedRows, Surroundings
-from lockgate.errors import PublishError, StageError, VersionConflict
+from lockgate.errors import CommitStateUnknown, OutcomeUnknown, PublishError, StageError, VersionConflict
 from lockgate.merging.strategy import MergeStrategy
 from lockgate.storage.local import LocalStorage
 from lockgate.storage.staging import StagingArea
@@ -26,6 +28,7 @@ from lockgate.targets.delta import DeltaTarget, commit_all
 from lockgate.targets.described import ChangeDetails
 from lockgate.txlog.actions import Add, from_json
 from lockgate.txlog.commits import Note, TableCommit
+from lockgate.txlog.reading_features import DELETION_VECTORS
 from lockgate.txlog.schema_json import arrow_schema
 from lockgate.txlog.writer import TxnLogWriter
 
@@ -44,6 +47,7 @@ def staged_export(
     for folder in {f for part in rows.parts for f in part.parents if f.is_relative_to(rows.root)}:
         area.storage.fsync_folder(folder)
     export = DeltaExport.by(request, root, rows.root, rows.schema, layout.partition_by)
+    _refuse_other_zone(export)
     with opened_log(address, area.storage) as txn_log:
         target = _target(export, txn_log, area.storage)
         if target.snapshot is None and not txn_log.has_table(export.table):
@@ -60,6 +64,20 @@ def staged_export(
     )
 
 
+def _refuse_other_zone(export: DeltaExport) -> None:
+    """Spark spells instants in the names of folders by the zone of its session, and does not say so there."""
+    instants = [c for c in export.staged_by if arrow_schema(export.schema).field(c).type == pa.timestamp("us", "UTC")]
+    session = active_session() if instants else None
+    zone = session.conf.get("spark.sql.session.timeZone", "UTC") if session is not None else "UTC"
+    if zone not in ("UTC", "Etc/UTC"):
+        raise StageError(
+            f"the table {export.table} is partitioned by the timestamp {instants[0]}, and the Spark session has the "
+            f"zone {zone}",
+            in_place="nothing was published; every destination is as it was",
+            hint="set spark.sql.session.timeZone to UTC, or partition by a date",
+        )
+
+
 def publish_exports(prepared: Sequence[Prepared], around: Surroundings, address: str) -> list[Outcome]:
     """Each transaction has one change a table: exports to one table follow each other, all else is at once."""
     exports = [DeltaExport.from_json(each.instructions["export"]) for each in prepared]
@@ -70,7 +88,10 @@ def publish_exports(prepared: Sequence[Prepared], around: Surroundings, address:
             together = [prepared[i] for i in members]
             notes = around.notes if number == len(rounds) - 1 else ()  # with the last rows that they stand for
             txn_id = _transaction(exports[members[0]].run, number)
-            done = _publish_round(together, txn_id, around.storage, txn_log, notes)
+            try:
+                done = _publish_round(together, txn_id, around.storage, txn_log, notes)
+            except CommitStateUnknown as error:
+                raise OutcomeUnknown(error.message, in_place=error.in_place, hint="reach the log again") from error
             outcomes.update(zip(members, done, strict=True))
         for table in sorted({export.table for export in exports}):
             if txn_log.has_table(table):
@@ -229,9 +250,9 @@ def _target(
     there = txn_log.has_table(export.table) and txn_log.current_version(export.table) >= 0
     snapshot = None
     if there and change is None:
-        snapshot = txn_log.snapshot(export.table)
+        snapshot = txn_log.snapshot(export.table, understood=(DELETION_VECTORS,))
     elif change is not None and change.read_version is not None:
-        snapshot = txn_log.snapshot(export.table, version=change.read_version)
+        snapshot = txn_log.snapshot(export.table, version=change.read_version, understood=(DELETION_VECTORS,))
     if snapshot is not None and Path(snapshot.location) != export.root:
         raise StageError(
             f"the table {export.table} is in {snapshot.location}, and its rows are staged for {export.folder}",

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 from lockgate.destinations.csv import CsvDestination
 from lockgate.destinations.json import JsonDestination
+from lockgate.destinations.of_forms import DestinationOfForms
 from lockgate.destinations.options import option_problems, path_problems
 from lockgate.destinations.parquet_file import ParquetFileDestination
 from lockgate.destinations.protocol import (
     Complaint,
     Destination,
     ExportRequest,
-    Layout,
-    Outcome,
     Prepared,
-    StagedRows,
-    Surroundings,
 )
 from lockgate.destinations.s3_append import S3AppendDestination
 from lockgate.destinations.s3_keyed import S3KeyedDestination
@@ -26,7 +22,6 @@ from lockgate.destinations.s3_place import S3_OPTIONS, connection_of, format_of,
 from lockgate.modes import KEYED_MODES
 from lockgate.storage.s3_address import is_s3
 from lockgate.storage.s3_settings import connection_problem
-from lockgate.storage.staging import StagingArea
 
 _OBJECTS: dict[str, Destination] = {
     "CSV": S3ObjectDestination(CsvDestination()),
@@ -45,7 +40,7 @@ def _form(asked: ExportRequest | Prepared, kind: str) -> Destination:
     return _OBJECTS[kind]
 
 
-class S3Destination:
+class S3Destination(DestinationOfForms):
     type = "S3"
 
     def problems(self, request: ExportRequest) -> list[Complaint]:
@@ -65,28 +60,9 @@ class S3Destination:
             return [Complaint("options", "missing-option", message, '{"format": "csv"}, "json" or "parquet"')]
         return _form(request, kind).problems(request)
 
-    def _of(self, request: ExportRequest) -> Destination:
-        kind = format_of(request)
+    def form(self, asked: ExportRequest | Prepared) -> Destination:
+        if isinstance(asked, Prepared):
+            return _form(asked, asked.instructions["format"])
+        kind = format_of(asked)
         assert kind is not None, "the planner refuses it"
-        return _form(request, kind)
-
-    def _of_prepared(self, prepared: Prepared) -> Destination:
-        return _form(prepared, prepared.instructions["format"])
-
-    def layout(self, request: ExportRequest) -> Layout:
-        return self._of(request).layout(request)
-
-    def staging_place(self, request: ExportRequest) -> Path:
-        return self._of(request).staging_place(request)
-
-    def stage(self, request: ExportRequest, area: StagingArea, rows: StagedRows) -> Prepared:
-        return self._of(request).stage(request, area, rows)
-
-    def publish(self, prepared: Prepared, around: Surroundings) -> Outcome:
-        return self._of_prepared(prepared).publish(prepared, around)
-
-    def is_decided(self, prepared: Prepared, around: Surroundings) -> bool:
-        return self._of_prepared(prepared).is_decided(prepared, around)
-
-    def discard(self, prepared: Prepared, around: Surroundings) -> None:
-        self._of_prepared(prepared).discard(prepared, around)
+        return _form(asked, kind)

@@ -22,10 +22,11 @@ from lockgate.identifiers import quoted
 from lockgate.merging.partitions import parse_hive_partition_path, typed_value
 from lockgate.targets.delta_actions import described_files
 from lockgate.targets.described import DescribedFile
+from lockgate.txlog.partition_values import partition_text
 from lockgate.txlog.schema_json import arrow_schema
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
     from lockgate.txlog.records import Snapshot
@@ -112,16 +113,11 @@ def _with_literals(
     reader = session.read.schema(inside).option("recursiveFileLookup", "true")
     rows = reader.parquet(*[_address(root / file.name) for file in files])
     values = files[0].partition
-    literals = {c: _literal(values[c], schema.field(c).type, F).cast(wanted[c].dataType).alias(c) for c in columns}
+    # As texts: a text says a date of any year, and a moment in UTC, whatever zone the session has.
+    literals = {
+        c: F.lit(partition_text(values[c], schema.field(c).type, c)).cast(wanted[c].dataType).alias(c) for c in columns
+    }
     return rows.select([literals[n] if n in literals else rows[quoted(n)] for n in wanted.names])
-
-
-def _literal(value: Any, kind: pa.DataType, functions: Any) -> Column:
-    """The value as a literal that no time zone of this machine or of the session changes."""
-    if value is not None and pa.types.is_timestamp(kind):
-        text = value.replace(tzinfo=None).isoformat(sep=" ", timespec="microseconds")
-        return functions.lit(text if kind.tz is None else f"{text}Z")
-    return functions.lit(value)
 
 
 def _address(path: Path) -> str:

@@ -73,6 +73,7 @@ class Shape:
         return replace(self, files=[known.get(file.name, file) for file in self.files])
 
     def _looked_into(self, files: Sequence[DataFile]) -> list[DataFile]:
+        files = [_without_deleted_rows(file) if file.schema is None else file for file in files]
         unread = [file.path for file in files if file.schema is None]
         if not unread:
             return list(files)
@@ -206,6 +207,13 @@ def _described_shape(
         return shape
     counted = {file.name: file for file in shape._looked_into(uncounted)}
     return replace(shape, files=[counted.get(file.name, file) for file in shape.files])
+
+
+def _without_deleted_rows(file: DataFile) -> DataFile:
+    """Engines look at all rows of a file, so one with deleted rows is looked at in a copy that lacks them."""
+    if file.described is None or file.described.live_copy is None:
+        return file
+    return replace(file, path=str(file.described.live_copy()))
 
 
 def _with_footer(file: DataFile, told: _Told) -> DataFile:

@@ -127,9 +127,30 @@ def _delta_problems(source: SourceStep) -> Iterator[Diagnostic]:
     if isinstance(version, int) and version < 0:
         place = source.param_places.get("version", source.params_place)
         yield Diagnostic(place, "bad-parameter", "parameter 'version' must be 0 or more")
+    yield from _changes_problems(source)
     if "version" in source.params and "timestamp" in source.params:
         place = source.param_places.get("timestamp", source.params_place)
         yield Diagnostic(place, "bad-parameter", "give 'version' or 'timestamp', not both")
+
+
+def _changes_problems(source: SourceStep) -> Iterator[Diagnostic]:
+    """Of `changes_from` and what goes with it."""
+    given = [name for name in ("changes_from", "changes_to", "changes_key") if name in source.params]
+    if not given:
+        return
+    place = source.param_places.get(given[0], source.params_place)
+    first, last = source.params.get("changes_from"), source.params.get("changes_to")
+    key = source.params.get("changes_key")
+    if first is None:
+        yield Diagnostic(place, "missing-parameter", f"parameter {given[0]!r} needs 'changes_from'")
+    for name in ("version", "timestamp"):
+        if name in source.params:
+            yield Diagnostic(place, "bad-parameter", f"give 'changes_from' or {name!r}, not both")
+    if isinstance(first, int) and (first < 0 or (isinstance(last, int) and last < first)):
+        yield Diagnostic(place, "bad-parameter", "'changes_from' must be 0 or more, and not after 'changes_to'")
+    if isinstance(key, list) and not (key and all(isinstance(each, str) and each for each in key)):
+        place = source.param_places.get("changes_key", place)
+        yield Diagnostic(place, "bad-parameter", "parameter 'changes_key' must be a column or a list of columns")
 
 
 def _fits(value: object, kinds: tuple[type, ...]) -> bool:

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lockgate.config import Project
@@ -192,7 +193,13 @@ class Preview:
 def _predict(numbers: Prediction, frame: DataFrame, request: ExportRequest, destination: Destination) -> None:
     keyed = request.mode in KEYED_MODES
     if keyed and request.type in ("PARQUET", "S3"):
-        _take(numbers, _merged(frame, request), request)
+        _take(numbers, _merged(frame, request), request, _place(request))
+        return
+    if keyed and request.type == "DELTA":
+        from lockgate.destinations.delta_preview import decided_merge
+
+        merged, root = decided_merge(_source(frame, request), request)
+        _take(numbers, merged, request, root)
         return
     numbers.rows = count_rows(frame, destination.layout(request))
     if keyed:  # how a destination of another package merges is its own business
@@ -208,23 +215,27 @@ def _merged(frame: DataFrame, request: ExportRequest) -> MergeResult:
     """The merge as far as its decision. A DataFrame is compared by Spark, unless an engine of this machine is asked."""
     from lockgate.datasets.entry import merge
 
-    wanted = Wanted.by(request)
-    options = asdict(wanted)
-    source: Any = frame
-    if wanted.engine in ("arrow", "duckdb"):
-        # Without what Spark says of the schema of its rows, as a run has it.
-        source = frame.toArrow().replace_schema_metadata(None)
+    options = asdict(Wanted.by(request))
     if is_s3(request.destination):
-        connection = request.options.get("connection")
-        return merge(source, request.destination, dry_run=True, s3_connection=connection, **options)
-    return merge(source, local_path(request).resolve(), dry_run=True, **options)
+        options["s3_connection"] = request.options.get("connection")
+    return merge(_source(frame, request), _place(request), dry_run=True, **options)
 
 
-def _take(numbers: Prediction, merged: MergeResult, request: ExportRequest) -> None:
+def _place(request: ExportRequest) -> str | Path:
+    return request.destination.rstrip("/") if is_s3(request.destination) else local_path(request).resolve()
+
+
+def _source(frame: DataFrame, request: ExportRequest) -> Any:
+    if Wanted.by(request).engine in ("arrow", "duckdb"):
+        # Without what Spark says of the schema of its rows, as a run has it.
+        return frame.toArrow().replace_schema_metadata(None)
+    return frame
+
+
+def _take(numbers: Prediction, merged: MergeResult, request: ExportRequest, folder: str | Path) -> None:
     numbers.rows = merged.source_count
     numbers.inserted, numbers.updated, numbers.deleted = merged.inserted, merged.updated, merged.deleted
-    where = request.destination.rstrip("/") if is_s3(request.destination) else local_path(request).resolve()
-    root, shown = f"{where}/", request.destination.rstrip("/")
+    root, shown = f"{folder}/", request.destination.rstrip("/")
     numbers.rewritten_files = [f"{shown}/{path.removeprefix(root)}" for path in merged.rewritten_files]
     numbers.removed_files = [f"{shown}/{path.removeprefix(root)}" for path in merged.removed_files]
     # How many files new rows make is known when they are written; a new dataset gets one even without rows.

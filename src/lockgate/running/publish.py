@@ -10,7 +10,6 @@ from lockgate.destinations import registry
 from lockgate.destinations.protocol import Destination, Outcome, Prepared, PublishesTogether, Surroundings
 from lockgate.destinations.s3_leftovers import abort_staged
 from lockgate.errors import (
-    CommitStateUnknown,
     LockgateError,
     OutcomeUnknown,
     PartialPublish,
@@ -52,7 +51,7 @@ def publish_exports(
         try:
             with progress.working(f"publishing {', '.join(each.name for each in waiting)}"):
                 outcomes = _publish(group, around)
-        except (OutcomeUnknown, CommitStateUnknown) as error:
+        except OutcomeUnknown as error:
             for each in waiting:
                 results[each.number].status = "unknown"
             raise _undecided(run, record, error, len(published), len(records)) from error
@@ -152,7 +151,7 @@ def _stopped(
     )
 
 
-def _undecided(run: str, record: ExportRecord, error: LockgateError, done: int, total: int) -> OutcomeUnknown:
+def _undecided(run: str, record: ExportRecord, error: OutcomeUnknown, done: int, total: int) -> OutcomeUnknown:
     advice = f"{error.hint}; then " if error.hint else ""
     return OutcomeUnknown(
         f"{record.name}: {error.message}",

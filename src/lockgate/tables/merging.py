@@ -9,14 +9,15 @@ from typing import Any, Literal
 
 from lockgate.datasets.entry import DEFAULT_MAX_ROWS_PER_FILE, DEFAULT_ROW_GROUP_SIZE, merge_request
 from lockgate.datasets.sources import source_and_engine
+from lockgate.errors import ArgumentError
 from lockgate.merging.driver import merge_rows
 from lockgate.merging.result import MergeResult
-from lockgate.tables.writable import Writable
+from lockgate.tables.writable import TRIES, Changeable
 from lockgate.targets.delta import DeltaTarget
 
 
 def merge_table(
-    table: Writable,
+    table: Changeable,
     source: Any,
     *,
     strategy: str,
@@ -33,11 +34,16 @@ def merge_table(
     use_merge: bool | None = None,
     connection: Any = None,
     spark: Any = None,
+    partition_by: str | Sequence[str] | None = None,
+    tries: int = TRIES,
 ) -> MergeResult:
-    """All of it in one version, or nothing."""
+    """All of it in one version, or nothing. A merge that clashes with others is planned up to `tries` times."""
+    if isinstance(tries, bool) or not isinstance(tries, int) or tries < 1:
+        raise ArgumentError(f"tries must be a positive number, not {tries!r}", in_place="nothing was written")
     request = merge_request(
         strategy=strategy,
         key_columns=key_columns,
+        partition_by=partition_by,
         schema=schema,
         order_by=order_by,
         skip_unchanged=skip_unchanged,
@@ -66,7 +72,7 @@ def merge_table(
                 return replace(done, version=target.snapshot.version)
             return done
 
-        result = table.changed(change)
+        result = table.changed(change, tries=tries)
         if not dry_run:
             table.publish()
         return result

@@ -63,7 +63,10 @@ def needed_table(txn_log: TxnLogWriter, name: str) -> TableRecord:
 
 def registered(txn_log: TxnLogWriter, name: str, folder: Path) -> TableRecord:
     """The table in the log's list, put there now if need be. It is a table from its first commit on."""
+    from lockgate.txlog.locations import require_free
+
     if not txn_log.has_table(name):
+        require_free(txn_log.tables(), name, str(folder))
         refuse_other_files(folder)
         with suppress(TableExists):  # somebody else was faster, or has the folder, which the next line tells
             return txn_log.create_table(name, str(folder))

@@ -14,8 +14,11 @@ import pyarrow.dataset as ds
 from pyarrow import fs
 
 from lockgate.errors import ArgumentError, StorageError
+from lockgate.tables.physical import physical_metadata, with_logical_names
 from lockgate.targets.delta_actions import described_files
 from lockgate.targets.described import DescribedFile
+from lockgate.targets.live_rows import cardinality, deleted_positions, live_mask, refuse_more, vectors_of
+from lockgate.txlog.reading_features import require_understood
 from lockgate.txlog.schema_json import arrow_schema
 from lockgate.txlog.statistics import null_counts, row_count
 
@@ -36,7 +39,7 @@ def read_arrow(
             in_place="nothing was read",
         )
     try:
-        rows = dataset_of(snapshot, schema).to_table(columns=wanted, filter=filter)
+        rows = _rows(snapshot, schema, wanted, filter)
     except FileNotFoundError as error:
         raise StorageError(
             f"a file of {snapshot.table} at version {snapshot.version} is gone: {error}",
@@ -49,16 +52,47 @@ def read_arrow(
     return rows.cast(pa.schema([schema.field(name) for name in wanted]))
 
 
+def _rows(snapshot: Snapshot, schema: pa.Schema, wanted: Sequence[str], filter: pc.Expression | None) -> pa.Table:
+    mapped = physical_metadata(snapshot.metadata)
+    vectors = vectors_of(snapshot.files)
+    if mapped is snapshot.metadata and not vectors:
+        return dataset_of(snapshot, schema).to_table(columns=wanted, filter=filter)
+    # A filter speaks of the table's own names and of rows that live, so it comes after both are told.
+    inside = arrow_schema(mapped.schema_string)
+    columns = tuple(mapped.partition_columns)
+    root = Path(snapshot.location)
+    described = described_files(snapshot.files, inside, columns)
+    whole = [file for file in described if file.name not in vectors]
+    parts = [_dataset(whole, root, inside, columns).to_table()]
+    for file in described:
+        if file.name in vectors:
+            rows = _dataset([file], root, inside, columns).to_table()
+            deleted = deleted_positions(vectors[file.name], root)
+            refuse_more(deleted, rows.num_rows, file.name)
+            parts.append(rows.filter(live_mask(deleted, 0, rows.num_rows)))
+    rows = with_logical_names(pa.concat_tables(parts), schema)
+    return (rows if filter is None else rows.filter(filter)).select(wanted)
+
+
 def dataset_of(snapshot: Snapshot, schema: pa.Schema) -> ds.FileSystemDataset:
-    """The files with what the log guarantees of each, by which Arrow rules files out."""
+    """The files with what the log guarantees of each, by which Arrow rules files out. All rows of each are taken, under
+    the names that they have there, so a snapshot with deleted rows or mapped columns is refused."""
+    require_understood(snapshot.table, snapshot.version, snapshot.metadata, snapshot.files, ())
     columns = tuple(snapshot.metadata.partition_columns)
-    root, local, kind = Path(snapshot.location), fs.LocalFileSystem(), ds.ParquetFileFormat()
+    described = described_files(snapshot.files, schema, columns)
+    return _dataset(described, Path(snapshot.location), schema, columns)
+
+
+def _dataset(
+    files: Sequence[DescribedFile], root: Path, schema: pa.Schema, columns: Sequence[str]
+) -> ds.FileSystemDataset:
+    local, kind = fs.LocalFileSystem(), ds.ParquetFileFormat()
     nullable = pa.schema([field.with_nullable(True) for field in schema])
     fragments = [
         kind.make_fragment(
             str(root / file.name), filesystem=local, partition_expression=_guarantee(file, schema, columns)
         )
-        for file in described_files(snapshot.files, schema, columns)
+        for file in files
     ]
     return ds.FileSystemDataset(fragments, nullable, kind, filesystem=local)
 
@@ -67,7 +101,13 @@ def files_table(snapshot: Snapshot) -> pa.Table:
     """The files of a snapshot: path, rows, size, partition_values, modification_time, stats."""
     files = snapshot.files
     stats = files.column("stats")
-    rows = pa.array([row_count(text) for text in stats.to_pylist()], pa.int64())
+    rows = pa.array(
+        [
+            row_count(text) if vector is None else (row_count(text) or 0) - cardinality(vector)
+            for text, vector in zip(stats.to_pylist(), files.column("deletion_vector").to_pylist(), strict=True)
+        ],
+        pa.int64(),
+    )
     values = [json.loads(text or "{}") for text in files.column("partition_values").to_pylist()]
     return pa.table(
         {

@@ -60,7 +60,7 @@ def write_table(
                 commit = newest.commit_of(files, removed, details)
                 if not commit.actions:
                     return newest.snapshot.version if newest.snapshot is not None else None, removed
-                versions = commit_all(newest.log, [commit], [placed], txn_id=request.identity)
+                versions = commit_all(table.log, [commit], [placed], txn_id=request.identity)
                 return versions[newest.name], removed
 
             version, removed = table.changed(change)

@@ -9,7 +9,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -28,6 +29,7 @@ from lockgate.targets.delta_actions import (
 )
 from lockgate.targets.delta_files import PlacedFiles
 from lockgate.targets.described import NOTHING_TO_SAY, ChangeDetails, Described, renamed
+from lockgate.targets.live_rows import vectors_of, write_live_copy
 from lockgate.txlog.actions import Action, Add, Metadata
 from lockgate.txlog.commits import Note, Operation, TableCommit
 from lockgate.txlog.paths import from_uri
@@ -43,10 +45,11 @@ _NOTHING = "nothing was written"
 
 
 class DeltaTarget:
-    """One table of a log. `snapshot` is the version that changes are made for; None: there is no table yet."""
+    """One table of a log. `snapshot` is the version that changes are made for; None: there is no table yet. Without a
+    log changes can be planned, and not committed."""
 
     def __init__(
-        self, root: Path, name: str, txn_log: TxnLogWriter, storage: LocalStorage, *, snapshot: Snapshot | None
+        self, root: Path, name: str, txn_log: TxnLogWriter | None, storage: LocalStorage, *, snapshot: Snapshot | None
     ) -> None:
         self.root = root
         self.name = name
@@ -145,12 +148,29 @@ class OpenDelta:
     identity: str
     given: Path | None = None  # a folder in somebody's own staging area
     _area: StagingArea | None = None
+    _copies: int = 0
 
     def files(self) -> list[str]:
         return self.target.files()
 
     def described(self) -> Described:
-        return self.target.described()
+        described, snapshot = self.target.described(), self.target.snapshot
+        vectors = vectors_of(snapshot.files) if snapshot is not None else {}
+        if not vectors:
+            return described
+        files = [
+            replace(file, live_copy=partial(self._live_copy, file.name, vectors[file.name]))
+            if file.name in vectors
+            else file
+            for file in described.files
+        ]
+        return replace(described, files=files)
+
+    def _live_copy(self, name: str, vector: str) -> Path:
+        """The file without its deleted rows, among what is staged."""
+        self._copies += 1
+        copy = self.staging() / f"live-{self._copies:05d}.parquet"
+        return write_live_copy(self.target.root / name, vector, self.target.root, copy, self.target.storage)
 
     def name_when_rewritten(self, name: str, number: int) -> str:
         return renamed(name, self.identity, number)
@@ -175,6 +195,7 @@ class OpenDelta:
         self, moves: Mapping[str, Path], removes: Iterable[str], details: ChangeDetails = NOTHING_TO_SAY
     ) -> int | None:
         target = self.target
+        assert target.log is not None, "a table that is only looked at is not committed to"
         with target.placing(moves) as placed:
             commit = target.commit_of({name: target.root / name for name in moves}, list(removes), details)
             return commit_all(target.log, [commit], [placed], txn_id=self.identity)[target.name]

@@ -12,12 +12,16 @@ from typing import Any
 import pyarrow as pa
 
 from lockgate.errors import SchemaMismatchError
+from lockgate.targets.delta_rules import require_rules, rules_of
 from lockgate.targets.described import DescribedFile
+from lockgate.targets.live_rows import cardinality
+from lockgate.txlog.action_json import vector_from
 from lockgate.txlog.actions import Action, Add, Metadata, Protocol, Remove
 from lockgate.txlog.partition_values import partition_text, partition_value, refuse_partition_types
 from lockgate.txlog.paths import as_uri, from_uri
 from lockgate.txlog.schema_json import arrow_schema, columns_json, needs_timestamp_ntz, schema_json
 from lockgate.txlog.statistics import indexed_columns, row_count, statistics_json
+from lockgate.txlog.table_features import all_fields
 
 _NTZ = "timestampNtz"
 # What writers of version 2, which has no list of features, understand.
@@ -109,19 +113,19 @@ def _refuse_other_types(schema: pa.Schema, before: pa.Schema) -> None:
 
 
 def refuse_rules(metadata: Metadata) -> None:
-    """Rules in SQL that rows must keep are not checked by this version, so it does not write under them."""
-    rules = [name for name in metadata.configuration if name.startswith("delta.constraints.")]
-    rules += [
-        f"the rule of column {name}"
-        for name, column in columns_json(metadata.schema_string).items()
-        if {"delta.invariants", "delta.generationExpression"} & set(column.get("metadata") or {})
-    ]
-    if rules:
+    """Refuse early to write to a table that demands of its rows what cannot be checked."""
+    rules_of(metadata)
+    top = columns_json(metadata.schema_string).values()
+    if sum(map(_has_rule, all_fields(metadata))) > sum(map(_has_rule, top)):
         raise SchemaMismatchError(
-            f"the table has rules that new rows must keep, and this version cannot check them: {', '.join(rules)}",
+            "the table has rules for fields inside of a column, which this version cannot check",
             in_place="nothing was written",
             hint="write to the table with an engine that checks them",
         )
+
+
+def _has_rule(field: Mapping[str, Any]) -> bool:
+    return bool({"delta.invariants", "delta.generationExpression"} & set(field.get("metadata") or {}))
 
 
 def described_files(files: pa.Table, schema: pa.Schema, columns: Sequence[str]) -> list[DescribedFile]:
@@ -131,19 +135,31 @@ def described_files(files: pa.Table, schema: pa.Schema, columns: Sequence[str]) 
     paths = files.column("path").to_pylist()
     texts = files.column("partition_values").to_pylist()
     stats = files.column("stats").to_pylist()
-    for path, text, told in zip(paths, texts, stats, strict=True):
+    vectors = files.column("deletion_vector").to_pylist()
+    for path, text, told, vector in zip(paths, texts, stats, vectors, strict=True):
         text = text or "{}"
         if text not in known:
             values = json.loads(text)
             known[text] = {c: partition_value(values.get(c), schema.field(c).type, c) for c in columns}
-        found.append(DescribedFile(from_uri(path), known[text], row_count(told), told))
+        rows = row_count(told)
+        if vector is not None and rows is not None:  # statistics are of the file; its bounds hold for the rest too
+            rows -= cardinality(vector)
+        found.append(DescribedFile(from_uri(path), known[text], rows, told))
     return found
 
 
 def adds_of(
-    files: Mapping[str, Path], partitions: Mapping[str, Mapping[str, Any]], metadata: Metadata, schema: pa.Schema
+    files: Mapping[str, Path],
+    partitions: Mapping[str, Mapping[str, Any]],
+    metadata: Metadata,
+    schema: pa.Schema,
+    *,
+    new_rows: bool = True,
 ) -> list[Add]:
-    """Files under the names that they will have, with their statistics. They need not be in their places yet."""
+    """Files under the names that they will have, with their statistics. They need not be in their places yet. Their
+    rows are what the table demands, or refused; those that were in the table before are not looked at again."""
+    if new_rows:
+        require_rules(files, partitions, metadata)
     columns = tuple(metadata.partition_columns)
     inside = pa.schema([field for field in schema if field.name not in columns])
     leaves = indexed_columns(metadata.configuration)
@@ -179,9 +195,11 @@ def removes_of(names: Sequence[str], files: pa.Table) -> list[Remove]:
     found = []
     for name in names:
         row = files.slice(numbers[name], 1).to_pylist()[0]
+        vector = row["deletion_vector"]
         found.append(
             Remove(
                 path=row["path"],
+                deletion_vector=None if vector is None else vector_from(json.loads(vector)),
                 extended_file_metadata=True,
                 partition_values=json.loads(row["partition_values"] or "{}"),
                 size=row["size"],

@@ -19,6 +19,7 @@ class DescribedFile:
     partition: Mapping[str, Any]  # column -> typed value
     rows: int | None = None  # None: the log does not tell
     statistics: str | None = None
+    live_copy: Callable[[], Path] | None = None  # rows of the file are deleted; this gives one that lacks them
 
     def bounds(self, kinds: Mapping[str, pa.DataType]) -> Mapping[str, tuple[Any, Any]]:
         """The least and the greatest value of these columns, of those for which the log has both."""

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from lockgate.txlog import statements
+from lockgate.txlog.retention import vacuumed_up_to
 from lockgate.txlog.store import Store
 
 _TEXT, _LONG, _INT, _FLAG = pa.string(), pa.int64(), pa.int32(), pa.bool_()
@@ -122,7 +123,10 @@ def _newest(rows: list[tuple[Any, ...]], key: str, name: str) -> list[dict[str, 
 def _tombstones(store: Store, files: pa.Table, table_id: int, version: int, since: int) -> list[dict[str, Any]]:
     """Files that are gone, and not so long ago that a reader of an older version could not still need to know."""
     found = {}
-    for _, path, line in store.rows(statements.TOMBSTONES, table_id, version, since):
+    vacuumed = vacuumed_up_to(store.rows, table_id, version)
+    for removed, path, line in store.rows(statements.TOMBSTONES, table_id, version, since):
+        if removed <= vacuumed:
+            continue  # gone from disk as well
         action = json.loads(line)
         action["remove"]["dataChange"] = False
         found[path, _vector_id(action["remove"].get("deletionVector"))] = action

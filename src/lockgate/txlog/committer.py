@@ -131,6 +131,14 @@ def _check(transaction: Transaction, row: TableRow, part: Prepared) -> bool:
     rebased = commit.read_version is not None and commit.read_version < current
     if rebased:
         found = clash(part.mine, rivals_of(transaction, row, part))
+        # Looked at last: whoever prunes removes a version first, and only then what it did.
+        if not found and not transaction.rows(statements.VERSION, row.id, commit.read_version):
+            raise VersionConflict(
+                f"version {commit.read_version} of {row.name}, which this commit has read, was pruned meanwhile, so "
+                "what came after it cannot be told any more",
+                expected=expected,
+                actual=current,
+            )
         if found:
             raise VersionConflict(
                 f"version {found.version} of {row.name} clashes with this commit: {found.what}"
@@ -213,7 +221,10 @@ def _write(row: TableRow, part: Prepared, txn_id: str, now: int, changes: Change
     changes.versions.append(
         (table, version, timestamp, txn_id, part.blind_append, part.head(version, timestamp, txn_id))
     )
-    changes.adds += [(table, version, LIVE, ordinal, *parts) for ordinal, parts in enumerate(part.add_parts)]
+    for ordinal, parts in enumerate(part.add_parts):
+        changes.adds.append((table, version, LIVE, ordinal, *parts))
+        if not parts[3]:  # no row changes: it may take the place of itself, with other statistics
+            changes.removed.append((version, table, parts[0]))
     if part.is_simple:  # only then may others share the transaction
         seen.update((table, parts[0]) for parts in part.add_parts)
     if part.add_table is not None:

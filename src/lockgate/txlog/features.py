@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
-from typing import Any
-
 from lockgate.errors import ValidationError
 from lockgate.txlog.actions import Metadata, Protocol
+from lockgate.txlog.column_mapping import mapping_mode
 
-READER_FEATURES = frozenset({"timestampNtz", "v2Checkpoint"})
-WRITER_FEATURES = frozenset(
-    {"appendOnly", "invariants", "checkConstraints", "domainMetadata", "timestampNtz", "v2Checkpoint"}
-)
+READER_FEATURES = frozenset({"deletionVectors", "timestampNtz", "v2Checkpoint", "vacuumProtocolCheck"})
+WRITER_FEATURES = READER_FEATURES | {
+    "appendOnly",
+    "checkConstraints",
+    "domainMetadata",
+    "inCommitTimestamp",
+    "invariants",
+}
 # What a table of an older protocol may use without naming it, and how one sees that it does.
 _LEGACY_READER = {2: ("columnMapping",)}
 _LEGACY_WRITER = {
@@ -20,7 +21,6 @@ _LEGACY_WRITER = {
     5: ("columnMapping",),
     6: ("identityColumns",),
 }
-_COLUMN_KEYS = {"generatedColumns": "delta.generationExpression", "identityColumns": "delta.identity.start"}
 
 
 def refuse_unknown(protocol: Protocol, metadata: Metadata) -> None:
@@ -37,16 +37,17 @@ def refuse_unknown(protocol: Protocol, metadata: Metadata) -> None:
 def unknown_features(protocol: Protocol, metadata: Metadata) -> list[str]:
     """The names of what the table uses and this version does not know.
 
-    >>> unknown_features(Protocol(3, 7, ("deletionVectors",), ("deletionVectors", "appendOnly")), Metadata("", "{}"))
-    ['deletionVectors']
+    >>> unknown_features(Protocol(1, 7, None, ("rowTracking", "appendOnly")), Metadata("", "{}"))
+    ['rowTracking']
     """
     names: list[str] = []
     if protocol.min_reader_version > 3:
         names.append(f"reader version {protocol.min_reader_version}")
     if protocol.min_writer_version > 7:
         names.append(f"writer version {protocol.min_writer_version}")
-    names += [name for name in protocol.reader_features or () if name not in READER_FEATURES]
-    names += [name for name in protocol.writer_features or () if name not in WRITER_FEATURES]
+    listed = {*(protocol.reader_features or ())} - READER_FEATURES
+    listed |= {*(protocol.writer_features or ())} - WRITER_FEATURES
+    names += [name for name in listed if _is_used(name, metadata)]
     legacy: list[str] = []
     if protocol.min_reader_version == 2:
         legacy += _LEGACY_READER[2]
@@ -84,18 +85,9 @@ def is_append_only(protocol: Protocol, metadata: Metadata) -> bool:
 
 
 def _is_used(feature: str, metadata: Metadata) -> bool:
-    settings = metadata.configuration
-    if feature == "columnMapping":
-        return settings.get("delta.columnMapping.mode", "none") != "none"
-    if feature == "changeDataFeed":
-        return settings.get("delta.enableChangeDataFeed", "").lower() == "true"
-    return _in_schema(_COLUMN_KEYS[feature], metadata.schema_string)
+    """Whether a feature that this version does not keep is more than listed."""
+    from lockgate.txlog.table_features import is_used
 
-
-def _in_schema(key: str, schema: str) -> bool:
-    def holds(value: Any) -> bool:
-        if isinstance(value, Mapping):
-            return key in value or any(holds(each) for each in value.values())
-        return isinstance(value, list) and any(holds(each) for each in value)
-
-    return holds(json.loads(schema))
+    if feature == "columnMapping":  # can be read, and is not written
+        return mapping_mode(metadata.configuration) != "none"
+    return is_used(feature, metadata)

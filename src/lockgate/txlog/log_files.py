@@ -31,6 +31,10 @@ class LogFiles(Protocol):
         """Make a file, or put it in place of the one that is there, at once."""
         ...
 
+    def remove(self, name: str) -> None:
+        """Remove a file; one that is gone already is fine."""
+        ...
+
     def sync(self) -> None:
         """Make the names durable."""
         ...
@@ -60,6 +64,9 @@ class LocalLogFiles:
     def replace(self, name: str, data: bytes) -> None:
         self._make_folder()
         self._storage.put_in_place(self._folder / name, data)
+
+    def remove(self, name: str) -> None:
+        self._storage.remove(self._folder / name)
 
     def sync(self) -> None:
         self._storage.fsync_folder(self._folder)

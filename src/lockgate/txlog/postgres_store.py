@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -160,6 +160,17 @@ class PostgresTransaction:
     def rows(self, statement: str, *values: Any) -> list[Row]:
         with explained(self._address, _NOTHING):
             return self._connection.execute(_spelled(statement), values).fetchall()
+
+    def run(self, statement: str, *values: Any) -> None:
+        with explained(self._address, _NOTHING):
+            self._connection.execute(_spelled(statement), values)
+
+    def load(self, table: str, columns: Sequence[str], rows: Iterable[Row]) -> None:
+        """Tables and columns are the schema's own names."""
+        into = f"COPY {table} ({', '.join(columns)}) FROM STDIN"
+        with explained(self._address, _NOTHING), self._connection.cursor().copy(into) as copy:
+            for row in rows:
+                copy.write_row(row)
 
     def live(self, table_id: int, hashes: Sequence[int]) -> dict[int, str]:
         return dict(self.rows(statements.LIVE_POSTGRES, table_id, list(hashes)))

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _ENGINE = "lockgate"
+_OUR_OWN = ("timestamp", "inCommitTimestamp", "txnId", "isBlindAppend", "given")
 _EXTRA = (
     ("base_row_id", "baseRowId"),
     ("default_row_commit_version", "defaultRowCommitVersion"),
@@ -62,7 +63,7 @@ class Prepared:
 
     def head(self, version: int, timestamp: int, txn_id: str) -> str:
         """The lines of the commit's file before those of files."""
-        info: dict[str, Any] = {"timestamp": timestamp}
+        info: dict[str, Any] = {"timestamp": timestamp, "inCommitTimestamp": timestamp}
         info.update((k, v) for k, v in self.info.items() if k != "given")
         if self.commit.read_version is not None:
             info["readVersion"] = self.commit.read_version
@@ -124,7 +125,7 @@ def _info(operation: Operation | str | None, given: CommitInfo | None) -> dict[s
             info["operationMetrics"] = {k: _as_text(v) for k, v in operation.metrics.items()}
     if given is not None:
         info["given"] = True
-        info.update((k, v) for k, v in given.info.items() if k not in ("timestamp", "txnId", "isBlindAppend", "given"))
+        info.update((k, v) for k, v in given.info.items() if k not in _OUR_OWN)
     info.setdefault("operation", "WRITE")
     info.setdefault("operationParameters", {})
     return info

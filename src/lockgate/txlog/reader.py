@@ -18,7 +18,9 @@ from lockgate.txlog.addresses import store_at
 from lockgate.txlog.commit_lines import commit_info, lines_of
 from lockgate.txlog.committer import no_such_table, state_of
 from lockgate.txlog.files import within_partitions
+from lockgate.txlog.reading_features import require_actions_understood, require_understood
 from lockgate.txlog.records import HistoryRecord, Snapshot, TableRecord, VersionChanges
+from lockgate.txlog.retention import oldest_version
 from lockgate.txlog.store import Row, Store, TableRow
 
 
@@ -70,9 +72,11 @@ class TxnLog:
         version: int | None = None,
         timestamp: datetime | int | None = None,
         prune: Mapping[str, Collection[str | None]] | None = None,
+        understood: Collection[str] = (),
     ) -> Snapshot:
         """The table at a version, or at a time (a datetime, or milliseconds since 1970): the newest version that is
-        not younger. `prune` names partition columns with the values, as the log spells them, that files may have."""
+        not younger. `prune` names partition columns with the values, as the log spells them, that files may have.
+        `understood` are the features of files that the caller keeps right; a version with another is refused."""
         row = self._row(table)
         version = self._version_of(row, version, timestamp)
         found = self.store.rows(statements.VERSION, row.id, version)
@@ -82,6 +86,9 @@ class TxnLog:
         assert state.protocol is not None
         assert state.metadata is not None
         files = self.store.files_at(row.id, version)
+        if not self.store.rows(statements.VERSION, row.id, version):
+            raise self._no_such_version(row, version)  # pruned while it was read
+        require_understood(row.name, version, state.metadata, files, understood)
         return Snapshot(
             table=row.name,
             location=row.location,
@@ -114,13 +121,18 @@ class TxnLog:
         versions = self.store.rows(statements.VERSIONS, row.id, first, row.current_version)
         return [_history(each) for each in reversed(versions)]
 
-    def changes(self, table: str, first: int, last: int | None = None) -> Iterator[VersionChanges]:
-        """The actions of the versions from `first` to `last` (else the newest), oldest first."""
+    def changes(
+        self, table: str, first: int, last: int | None = None, *, understood: Collection[str] = ()
+    ) -> Iterator[VersionChanges]:
+        """The actions of the versions from `first` to `last` (else the newest), oldest first. `understood` are the
+        features of files that the caller keeps right; a version with another is refused."""
         row = self._row(table)
         for version, lines in lines_of(
             self.store.rows, row.id, first, row.current_version if last is None else min(last, row.current_version)
         ):
-            yield VersionChanges(version[0], version[1], version[2], [from_json(line) for line in lines])
+            actions = [from_json(line) for line in lines]
+            require_actions_understood(table, version[0], actions, understood)
+            yield VersionChanges(version[0], version[1], version[2], actions)
 
     def notes(self, prefix: str) -> dict[str, tuple[int, str]]:
         """The notes whose names begin so: the version and text of each, by the rest of its name."""
@@ -162,8 +174,16 @@ class TxnLog:
             return TableNotFound(
                 f"{row.name} has no version yet", in_place="nothing was read", hint="commit to it first"
             )
+        oldest = oldest_version(self.store.rows, row.id)
+        if 0 <= version < oldest:
+            return TableNotFound(
+                f"version {version} of {row.name} was pruned; its oldest is {oldest}",
+                in_place="nothing was read",
+                hint="`lockgate table history` lists the versions",
+            )
         return TableNotFound(
-            f"{row.name} has no version {version}; its newest is {row.current_version}",
+            f"{row.name} has no version {version}; its newest is {row.current_version}"
+            + (f", its oldest {oldest}" if oldest else ""),
             in_place="nothing was read",
             hint="`lockgate table history` lists the versions",
         )

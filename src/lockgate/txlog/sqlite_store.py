@@ -6,7 +6,7 @@ import json
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -202,6 +202,15 @@ class SqliteTransaction:
     def rows(self, statement: str, *values: Any) -> list[Row]:
         with explained(self._store.address, _NOTHING):
             return self._connection.execute(statement, values).fetchall()
+
+    def run(self, statement: str, *values: Any) -> None:
+        with explained(self._store.address, _NOTHING):
+            self._connection.execute(statement, values)
+
+    def load(self, table: str, columns: Sequence[str], rows: Iterable[Row]) -> None:
+        marks = ", ".join("?" * len(columns))
+        with explained(self._store.address, _NOTHING):
+            self._connection.executemany(f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({marks})", rows)
 
     def live(self, table_id: int, hashes: Sequence[int]) -> dict[int, str]:
         return dict(self.rows(statements.LIVE_SQLITE, table_id, json.dumps(list(hashes))))

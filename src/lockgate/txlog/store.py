@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
@@ -88,6 +88,14 @@ class Transaction(Protocol):
 
     def live(self, table_id: int, hashes: Sequence[int]) -> dict[int, str]:
         """The paths of the live files with these hashes."""
+        ...
+
+    def run(self, statement: str, *values: Any) -> None:
+        """A statement that gives nothing."""
+        ...
+
+    def load(self, table: str, columns: Sequence[str], rows: Iterable[Row]) -> None:
+        """Put many rows into one of the log's tables, as they come. The tables must have been locked."""
         ...
 
     def write(self, changes: Changes) -> None:

@@ -274,7 +274,7 @@ def test_bad_requests_are_refused(tmp_path: Path, kind: str, destination: str, o
 
 def test_unknown_types_are_not_found() -> None:
     assert registry.find("NOPE") is None
-    assert registry.types() == ("CSV", "JSON", "PARQUET", "POSTGRES", "S3")
+    assert registry.types() == ("CSV", "DELTA", "JSON", "PARQUET", "POSTGRES", "S3")
 
 
 def test_somebody_elses_damaged_journal_does_not_make_it_decided(tmp_path: Path) -> None:

@@ -75,7 +75,7 @@ def dataset(root: Path, implementation: Mapping[str, Any], request: pytest.Fixtu
         table = DeltaDataset(root, implementation)
         yield table
         table.log.close()
-        assert not list(root.rglob(".staging*")), "staging was left"
+        assert not any(root.rglob(".staging*")), "staging was left"
         return
     joined = name == JOINED
     yield Dataset(root, implementation, partial(as_frame, implementation["spark"]) if joined else None)

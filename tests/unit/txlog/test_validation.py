@@ -108,7 +108,7 @@ def test_metadata(change: dict[str, Any], said: str | None) -> None:
     [
         (Protocol(0, 2), "begin at 1"), (Protocol(1, 2, ("a",)), "readerFeatures"), (Protocol(1, 7), "writerFeatures"),
         (Protocol(3, 7, None, ()), "readerFeatures"), (Protocol(3, 7, ("v2Checkpoint",), ()), "not in writerFeatures"),
-        (Protocol(3, 7, ("deletionVectors",), ("deletionVectors",)), "uses deletionVectors"),
+        (Protocol(3, 7, ("catalogManaged",), ("catalogManaged",)), "uses catalogManaged"),
         (Protocol(3, 7, (), ("rowTracking", "madeUp")), "uses madeUp, rowTracking"),
         (Protocol(4, 7, (), ()), "reader version 4"), (Protocol(1, 1), "cannot go back"),
     ],
