@@ -59,6 +59,15 @@ def run_sql(project: Path, spark: Any) -> Callable[..., RunResult]:
     return run
 
 
+@pytest.fixture
+def place() -> Iterator[Path]:
+    """An empty folder where to sync takes no time, for tests that sync again and again."""
+    from support.merge_places import fast_folder
+
+    with fast_folder() as folder:
+        yield folder
+
+
 @pytest.fixture(scope="session")
 def postgres() -> Any:
     """The database that every PostgreSQL server has, for tests that make room for themselves in it."""

@@ -54,13 +54,13 @@ def look(database: Database, until: Callable[[], bool]) -> list[tuple]:
 @pytest.mark.parametrize("rows", [2_000, pytest.param(1_000_000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("index", [True, False])
 @pytest.mark.parametrize("mode", ["REPLACE", "UPSERT"])
-def test_no_partial_count_is_ever_seen(tmp_path: Path, database: Database, mode: str, index: bool, rows: int) -> None:
+def test_no_partial_count_is_ever_seen(place: Path, database: Database, mode: str, index: bool, rows: int) -> None:
     table_of(database, rows, index=index)
     started, keys = threading.Event(), ["id"] if mode == "UPSERT" else []
 
     def writing() -> object:
         started.wait()
-        return write(tmp_path, database.profile(), source_of(rows), "t", mode, keys)
+        return write(place, database.profile(), source_of(rows), "t", mode, keys)
 
     with ThreadPoolExecutor(1) as pool:
         writer = pool.submit(writing)
@@ -76,7 +76,7 @@ def test_no_partial_count_is_ever_seen(tmp_path: Path, database: Database, mode:
 
 
 @pytest.mark.parametrize("mode", ["REPLACE", "UPSERT", "FULL_MERGE"])
-def test_a_reader_in_the_middle_of_the_swap_is_not_kept_waiting(tmp_path: Path, database: Database, mode: str) -> None:
+def test_a_reader_in_the_middle_of_the_swap_is_not_kept_waiting(place: Path, database: Database, mode: str) -> None:
     """A trigger holds the writer up when its rows are in the table, until the reader has looked."""
     table_of(database, 10, index=False)
     database.run(
@@ -87,7 +87,7 @@ def test_a_reader_in_the_middle_of_the_swap_is_not_kept_waiting(tmp_path: Path, 
     keys = [] if mode == "REPLACE" else ["id"]
     with database.session() as holder, ThreadPoolExecutor(1) as pool:
         holder.execute("SELECT pg_advisory_lock(7)")
-        writer = pool.submit(write, tmp_path, database.profile(), source_of(10), "t", mode, keys)
+        writer = pool.submit(write, place, database.profile(), source_of(10), "t", mode, keys)
         try:
             seen = look(database, lambda: is_waiting(holder, writer))
         finally:
@@ -104,7 +104,7 @@ def is_waiting(session: psycopg.Connection, writer: Future) -> bool:
 
 
 @pytest.mark.parametrize("index", [True, False])
-def test_upserting_writers_lose_and_repeat_nothing(tmp_path: Path, database: Database, index: bool) -> None:
+def test_upserting_writers_lose_and_repeat_nothing(place: Path, database: Database, index: bool) -> None:
     """With an index they meet the same keys in opposite order, which the server sees as a deadlock now and then."""
     table_of(database, 100, index=index)
     writers, size = 4, 500
@@ -112,7 +112,7 @@ def test_upserting_writers_lose_and_repeat_nothing(tmp_path: Path, database: Dat
     def one(number: int) -> tuple[int | None, int | None, int | None]:
         ids = [100 * number + n for n in range(1, size + 1)]
         rows = pa.table({"id": ids[:: -1 if number % 2 else 1], "v": [f"w{number}"] * size})
-        return counts(write(tmp_path / str(number), database.profile(), rows, "t", "UPSERT", ["id"]))
+        return counts(write(place / str(number), database.profile(), rows, "t", "UPSERT", ["id"]))
 
     with ThreadPoolExecutor(writers) as pool:
         counted = list(pool.map(one, range(writers)))
@@ -125,7 +125,7 @@ def test_upserting_writers_lose_and_repeat_nothing(tmp_path: Path, database: Dat
 
 
 @pytest.mark.parametrize("mode", ["UPSERT", "INSERT", "FULL_MERGE", "REPLACE"])
-def test_a_key_that_somebody_is_bringing_is_waited_for(tmp_path: Path, database: Database, mode: str) -> None:
+def test_a_key_that_somebody_is_bringing_is_waited_for(place: Path, database: Database, mode: str) -> None:
     """Without an index nothing but a lock keeps two writers from bringing one key twice."""
     table_of(database, 2, index=False)
     waiting = "SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = 't'::regclass"
@@ -133,7 +133,7 @@ def test_a_key_that_somebody_is_bringing_is_waited_for(tmp_path: Path, database:
     rows = pa.table({"id": [2, 3], "v": ["new", "new"]})
     with database.session() as watcher, psycopg.connect(database.url) as other, ThreadPoolExecutor(1) as pool:
         other.execute("INSERT INTO t VALUES (3, 'other')")
-        writer = pool.submit(write, tmp_path, database.profile(), rows, "t", mode, keys)
+        writer = pool.submit(write, place, database.profile(), rows, "t", mode, keys)
         try:
             while watcher.execute(waiting).fetchone() == (0,):
                 assert not writer.done(), writer.result()

@@ -53,15 +53,15 @@ def fragile() -> Iterator[FragileServer]:
 
 @pytest.mark.parametrize("mode", ["APPEND", "UPSERT"])
 @pytest.mark.parametrize("phase", PHASES)
-def test_the_server_is_shut_down_at_once(tmp_path: Path, fragile: FragileServer, phase: str, mode: str) -> None:
+def test_the_server_is_shut_down_at_once(place: Path, fragile: FragileServer, phase: str, mode: str) -> None:
     """After its restart the table is whole, and what was reported is true."""
     database = fragile.database
-    at = PHASES[phase](messages_of_a_run(tmp_path / "count", database, mode))
+    at = PHASES[phase](messages_of_a_run(place / "count", database, mode))
     old_table(database)
     with proxied(database, Cut("client", at, delivered=True, for_good=True)) as proxy:
         proxy.then = fragile.stop_at_once
         profile = through(proxy.port, database)
-        told = attempt(tmp_path / "run", profile, mode)
+        told = attempt(place / "run", profile, mode)
         assert proxy.happened
         fragile.start_again()
         proxy.revive()
@@ -69,11 +69,11 @@ def test_the_server_is_shut_down_at_once(tmp_path: Path, fragile: FragileServer,
         if isinstance(told, lockgate.OutcomeUnknown):
             assert phase == "commit"
             assert content(database) in (OLD, NEW[mode])
-            assert counts(finished(tmp_path / "run", profile).exports[0]) == COUNTS[mode]
+            assert counts(finished(place / "run", profile).exports[0]) == COUNTS[mode]
         else:
             assert told.exit_code == 1, told.render()
             assert content(database) == OLD
-            again = run_of(tmp_path / "run", profile, mode, run="2026-01-02T00-00-00-bbbb").execute()
+            again = run_of(place / "run", profile, mode, run="2026-01-02T00-00-00-bbbb").execute()
             assert counts(again.exports[0]) == COUNTS[mode]
     assert content(database) == NEW[mode]
     assert database.run(STAGED) == []
@@ -81,47 +81,47 @@ def test_the_server_is_shut_down_at_once(tmp_path: Path, fragile: FragileServer,
 
 @pytest.mark.parametrize("server", ["17 and newer", "older"])
 def test_a_number_that_the_server_lost_is_not_taken_for_that_of_a_later_transaction(
-    tmp_path: Path, fragile: FragileServer, server: str, monkeypatch: pytest.MonkeyPatch
+    place: Path, fragile: FragileServer, server: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A server that crashes forgets the numbers of transactions that are not in its log yet, and gives them out again;
     somebody else's commit must not be taken for ours."""
     if server == "older":
         monkeypatch.setattr("lockgate.destinations.postgres_number._FLUSHES", 1_000_000)
     database = fragile.database
-    at = committing(messages_of_a_run(tmp_path / "count", database, "APPEND"))
+    at = committing(messages_of_a_run(place / "count", database, "APPEND"))
     old_table(database)
     with proxied(database, Cut("client", at, for_good=True)) as proxy:
         proxy.then = fragile.stop_at_once
         profile = through(proxy.port, database)
-        assert isinstance(attempt(tmp_path / "run", profile, "APPEND"), lockgate.OutcomeUnknown)
+        assert isinstance(attempt(place / "run", profile, "APPEND"), lockgate.OutcomeUnknown)
         fragile.start_again()
         proxy.revive()
         assert content(database) == OLD
         with database.session() as session:
             for _ in range(100):
                 session.execute("SELECT pg_current_xact_id()")
-        assert counts(finished(tmp_path / "run", profile).exports[0]) == COUNTS["APPEND"]
+        assert counts(finished(place / "run", profile).exports[0]) == COUNTS["APPEND"]
     assert content(database) == NEW["APPEND"]
 
 
 @pytest.mark.parametrize("phase", PHASES)
-def test_killed_while_the_server_works_then_resumed(tmp_path: Path, database: Database, phase: str) -> None:
-    at = PHASES[phase](messages_of_a_run(tmp_path / "count", database, "APPEND"))
+def test_killed_while_the_server_works_then_resumed(place: Path, database: Database, phase: str) -> None:
+    at = PHASES[phase](messages_of_a_run(place / "count", database, "APPEND"))
     old_table(database)
     with proxied(database, Cut("client", at, delivered=True)) as proxy:
         profile = through(proxy.port, database)
         child = os.fork()
         if child == 0:
             try:
-                run_of(tmp_path, profile, "APPEND").execute()
+                run_of(place, profile, "APPEND").execute()
             finally:
                 os._exit(70)
         proxy.then = lambda: os.kill(child, signal.SIGKILL)
         assert was_killed(os.waitpid(child, 0)[1])
-        result = finished(tmp_path, profile)
+        result = finished(place, profile)
     assert (result.status, counts(result.exports[0])) == ("published", COUNTS["APPEND"])
     assert content(database) == NEW["APPEND"]
-    assert list((tmp_path / ".lockgate").glob("staging/*")) == []
+    assert list((place / ".lockgate").glob("staging/*")) == []
 
 
 def several(folder: Path, database: Database, storage: LocalStorage) -> Callable[[], object]:
@@ -153,14 +153,14 @@ def tables(database: Database) -> None:
         pytest.param("kill after", 1, marks=pytest.mark.slow),
     ],
 )
-def test_killed_at_steps_of_the_disk_then_resumed(tmp_path: Path, database: Database, fault: str, every: int) -> None:
+def test_killed_at_steps_of_the_disk_then_resumed(place: Path, database: Database, fault: str, every: int) -> None:
     tables(database)
     counted = FaultyStorage()
-    several(tmp_path / "count", database, counted)()
+    several(place / "count", database, counted)()
     seen = set()
     for at in range(0, len(counted.steps), every):
         tables(database)
-        folder = tmp_path / str(at)
+        folder = place / str(at)
         status = run_in_child(several(folder, database, FaultyStorage(at, fault)))  # type: ignore[arg-type]
         assert was_killed(status), at
         around = Surroundings(LocalStorage(), folder, database.profile())
@@ -179,7 +179,7 @@ def test_killed_at_steps_of_the_disk_then_resumed(tmp_path: Path, database: Data
 
 
 @pytest.mark.parametrize("end", ["resume", "run again", "supersede"])
-def test_the_staging_table_of_a_dead_run_is_swept(tmp_path: Path, database: Database, end: str) -> None:
+def test_the_staging_table_of_a_dead_run_is_swept(place: Path, database: Database, end: str) -> None:
     database.run("CREATE SCHEMA scratch")
     rows = pa.table({"id": [2, 3], "v": ["B", "C"]})
     step = to_table("t", "APPEND", parallel=2, staging_schema="scratch")
@@ -189,7 +189,7 @@ def test_the_staging_table_of_a_dead_run_is_swept(tmp_path: Path, database: Data
 
     old_table(database)
     with proxied(database) as proxy:
-        run(tmp_path / "count", through(proxy.port, database)).execute()
+        run(place / "count", through(proxy.port, database)).execute()
         at = copying(proxy.messages)
     old_table(database)
     with proxied(database, Cut("client", at, delivered=True)) as proxy:
@@ -197,7 +197,7 @@ def test_the_staging_table_of_a_dead_run_is_swept(tmp_path: Path, database: Data
         child = os.fork()
         if child == 0:
             try:
-                run(tmp_path, profile).execute()
+                run(place, profile).execute()
             finally:
                 os._exit(70)
         proxy.then = lambda: os.kill(child, signal.SIGKILL)
@@ -206,10 +206,10 @@ def test_the_staging_table_of_a_dead_run_is_swept(tmp_path: Path, database: Data
     assert content(database) == OLD
     profile = database.profile()
     if end == "resume":
-        finished(tmp_path, profile)
+        finished(place, profile)
         assert content(database) == NEW["APPEND"]
     else:
-        run(tmp_path, profile, "2026-01-02T00-00-00-bbbb", supersede=end == "supersede").execute()
+        run(place, profile, "2026-01-02T00-00-00-bbbb", supersede=end == "supersede").execute()
         assert len(content(database)) == (4 if end == "supersede" else 6)
     assert database.run(STAGED) == []
-    assert list((tmp_path / ".lockgate").glob("staging/*")) == []
+    assert list((place / ".lockgate").glob("staging/*")) == []

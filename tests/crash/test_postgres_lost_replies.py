@@ -69,11 +69,11 @@ def chosen_cuts(messages: Messages) -> list[Cut]:
         pytest.param("UPSERT", every_cut, marks=EVERY),
     ],
 )
-def test_cut_at_each_message(tmp_path: Path, database, mode: str, cuts: Callable[..., list[Cut]]) -> None:
+def test_cut_at_each_message(place: Path, database, mode: str, cuts: Callable[..., list[Cut]]) -> None:
     seen = set()
-    for number, cut in enumerate(cuts(messages_of_a_run(tmp_path / "count", database, mode))):
+    for number, cut in enumerate(cuts(messages_of_a_run(place / "count", database, mode))):
         old_table(database)
-        folder = tmp_path / str(number)
+        folder = place / str(number)
         with proxied(database, cut) as proxy:
             told = attempt(folder, through(proxy.port, database), mode)
             assert proxy.happened, cut
@@ -90,16 +90,16 @@ def test_cut_at_each_message(tmp_path: Path, database, mode: str, cuts: Callable
     assert seen == {"failed", "published"}
 
 
-def test_cut_for_good_at_each_message_of_the_commit(tmp_path: Path, database) -> None:
+def test_cut_for_good_at_each_message_of_the_commit(place: Path, database) -> None:
     """The server cannot be asked: the outcome is unknown, nothing staged goes, and `resume` settles it later."""
-    messages = messages_of_a_run(tmp_path / "count", database, "APPEND")
+    messages = messages_of_a_run(place / "count", database, "APPEND")
     # With its Sync, the message after that, no more can come; until then the server may wait.
     last = committing(messages) + 1
     seen = []
     for number in (last - 7, last - 1, last):
         cut = Cut("client", number, delivered=True, for_good=True)
         old_table(database)
-        folder = tmp_path / str(number)
+        folder = place / str(number)
         with proxied(database, cut) as proxy:
             profile = through(proxy.port, database)
             unknown = attempt(folder, profile, "APPEND")
@@ -130,19 +130,19 @@ def test_cut_for_good_at_each_message_of_the_commit(tmp_path: Path, database) ->
 
 
 def test_a_server_that_takes_the_question_and_never_answers_is_given_up(
-    tmp_path: Path, database, monkeypatch: pytest.MonkeyPatch
+    place: Path, database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("lockgate.destinations.postgres_commit.LONGEST_ANSWER", 0.2)
-    messages = messages_of_a_run(tmp_path / "count", database, "APPEND")
+    messages = messages_of_a_run(place / "count", database, "APPEND")
     replied = max(n for n, (kind, body) in enumerate(messages["server"]) if kind == "C" and b"COMMIT" in body)
     old_table(database)
     with proxied(database, Cut("server", replied, silent=True)) as proxy:
         profile = through(proxy.port, database)
-        unknown = attempt(tmp_path / "run", profile, "APPEND")
+        unknown = attempt(place / "run", profile, "APPEND")
         assert isinstance(unknown, lockgate.OutcomeUnknown), unknown
         assert "the server has not answered within 0.2 seconds" in unknown.render()
         assert unknown.exit_code == 3
         proxy.revive()
         monkeypatch.undo()
-        assert counts(finished(tmp_path / "run", profile).exports[0]) == COUNTS["APPEND"]
+        assert counts(finished(place / "run", profile).exports[0]) == COUNTS["APPEND"]
     assert content(database) == NEW["APPEND"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -18,17 +17,10 @@ from lockgate.running.state import RunState
 from lockgate.storage.local import LocalStorage
 from support.arrow_run import arrow_run, export, snapshot
 from support.faults import FaultyStorage, run_in_child, was_killed
-from support.merge_places import fast_folder
 
 RUN = "2026-01-01T00-00-00-aaaa"
 OLD = pa.table({"id": [1, 2, 3]})
 NEW = pa.table({"id": [10, 20, 30, 40]})
-
-
-@pytest.fixture
-def place() -> Iterator[Path]:
-    with fast_folder() as folder:
-        yield folder
 
 
 def clock() -> datetime:

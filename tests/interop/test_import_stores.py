@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.postgres_server import postgres  # noqa: F401 - a fixture
 
 from lockgate.config import Project
 from lockgate.errors import TableExists, TableNotFound
@@ -15,7 +16,6 @@ from lockgate.tables.releasing import release
 from lockgate.txlog.reading_features import BOTH
 from support.deletion_vectors import inline
 from support.delta_logs import add, info, metadata, protocol, remove, write_checkpoint, write_log
-from support.postgres_server import postgres  # noqa: F401 - a fixture
 from support.txlogs import Place, place
 
 ODD = "ü \\ \\n \" ' \t $1 {} , %"

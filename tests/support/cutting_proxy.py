@@ -98,13 +98,15 @@ class CuttingProxy:
             if hit:
                 assert cut is not None
                 self.happened, self._away, self._silent = True, cut.for_good, cut.silent
-        if not hit or (cut and cut.delivered):
-            target.sendall(message)
-        if hit:
-            if self.then:
-                self.then()
-            self._cut_all()
-            self._is_cut.set()
+        try:
+            if not hit or (cut and cut.delivered):
+                target.sendall(message)
+        finally:
+            if hit:
+                if self.then:
+                    self.then()
+                self._cut_all()
+                self._is_cut.set()
         return not hit
 
     def _cut_all(self) -> None:

@@ -44,6 +44,7 @@ def fragile_server() -> Iterator[FragileServer]:
             fragile = FragileServer(started)
             # Else what a crash takes away depends on how busy the machine is.
             fragile.database.run("ALTER SYSTEM SET wal_writer_delay = '10s'")
+            fragile.database.run("ALTER SYSTEM SET fsync = off")  # the machine goes on, and has what was written
             fragile.database.run("SELECT pg_reload_conf()")
             yield fragile
         finally:

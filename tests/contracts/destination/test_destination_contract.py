@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import hashlib
 import json
 import os
 from dataclasses import asdict
@@ -12,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from lockgate.config import Profile
 from lockgate.destinations import registry
 from lockgate.destinations.folder_problems import ENGINES
 from lockgate.destinations.protocol import ExportRequest, Prepared, Surroundings
@@ -22,6 +24,7 @@ from lockgate.storage.staging import StagingArea
 from lockgate.targets.folder import FolderTarget
 from support.arrow_run import snapshot, staged_rows
 from support.faults import FaultyStorage
+from support.postgres import Database, url_of
 
 FORMS = {
     "csv": ("out/a.csv", "CSV"),
@@ -30,14 +33,39 @@ FORMS = {
     "parquet file": ("out/a.parquet", "PARQUET"),
     "parquet folder": ("out/a", "PARQUET"),
     "parquet folder by key": ("out/a", "PARQUET"),
+    "postgres": ("a", "POSTGRES"),
+    "postgres by key": ("a", "POSTGRES"),
 }
 # What every destination can do, as the keyed modes spell it: to hold these rows alone, and to take these as well.
 BY_KEY = {"REPLACE": "FULL_MERGE", "APPEND": "INSERT"}
 
 
+def place_of(project: Path, form: str) -> tuple[str, dict[str, str]]:
+    """Where an export goes, and its options. A database is no part of the project, so each has tables of its own."""
+    name, kind = FORMS[form]
+    if kind != "POSTGRES":
+        return name, {}
+    return f"{name}_{hashlib.sha256(str(project).encode()).hexdigest()[:16]}", {"connection": "pg"}
+
+
+def profile_of(form: str) -> Profile:
+    if not form.startswith("postgres"):
+        return Profile()
+    return Database(url_of("postgres")).profile()
+
+
+def around(form: str, storage: LocalStorage | None = None) -> Surroundings:
+    return Surroundings(storage or LocalStorage(), profile=profile_of(form))
+
+
 def read_all(project: Path, form: str) -> list[int]:
     """Every row that a reader of this destination finds, APPENDed files included."""
-    name, _ = FORMS[form]
+    name, _ = place_of(project, form)
+    if form.startswith("postgres"):
+        database = Database(url_of("postgres"))
+        if database.run("SELECT to_regclass(%s)::text", name) == [(None,)]:
+            return []
+        return [row[0] for row in database.run(f"SELECT id FROM {name} ORDER BY id")]
     if form.startswith("parquet folder"):
         files = [project / name / f for f in FolderTarget(project / name, LocalStorage()).files()]
     else:
@@ -67,12 +95,20 @@ def prepare(
     run: str = "r1",
     storage: LocalStorage | None = None,
 ) -> Prepared:
-    name, kind = FORMS[form]
+    kind = FORMS[form][1]
+    name, options = place_of(project, form)
     destination = registry.find(kind)
     assert destination is not None
     by_key = form.endswith("by key")
     request = ExportRequest(
-        name, kind, BY_KEY[mode] if by_key else mode, keys=("id",) if by_key else (), project=project, run=run
+        name,
+        kind,
+        BY_KEY[mode] if by_key else mode,
+        options,
+        keys=("id",) if by_key else (),
+        project=project,
+        profile=profile_of(form),
+        run=run,
     )
     assert destination.problems(request) == []
     place = destination.staging_place(request)
@@ -87,13 +123,13 @@ def prepare(
 def publish(prepared: Prepared, storage: LocalStorage | None = None):
     destination = registry.find(prepared.type)
     assert destination is not None
-    return destination.publish(prepared, Surroundings(storage or LocalStorage()))
+    return destination.publish(prepared, around(prepared.type.lower(), storage))
 
 
 def discard(prepared: Prepared) -> None:
     destination = registry.find(prepared.type)
     assert destination is not None
-    destination.discard(prepared, Surroundings(LocalStorage()))
+    destination.discard(prepared, around(prepared.type.lower()))
 
 
 def test_staging_shows_nothing_and_publishing_shows_all(tmp_path: Path, form: str) -> None:
@@ -134,6 +170,7 @@ def test_publishing_again_changes_nothing(tmp_path: Path, form: str, mode: str) 
     before = snapshot(tmp_path)
     second = publish(Prepared(**asdict(prepared)))  # as it comes back from the record
     assert snapshot(tmp_path) == before
+    assert read_all(tmp_path, form) == [1, 2]
     assert second.inserted == first.inserted
 
 
@@ -158,6 +195,7 @@ def test_discard_leaves_the_destination_as_it_was(tmp_path: Path, form: str) -> 
     with pytest.raises(PublishError, match="is gone"):
         publish(dropped)
     assert snapshot(tmp_path) == before
+    assert read_all(tmp_path, form) == [1]
 
 
 def test_a_new_destination_that_is_discarded_leaves_no_folder(tmp_path: Path, form: str) -> None:
@@ -177,7 +215,7 @@ def test_a_publish_that_fails_says_whether_the_old_content_stands(tmp_path: Path
             publish(new, FaultyStorage(at, "EIO"))
         destination = registry.find(new.type)
         assert destination is not None
-        if destination.is_decided(new, Surroundings(LocalStorage())):
+        if destination.is_decided(new, around(form)):
             publish(new)
             assert read_all(project, form) == [2]
         else:
@@ -197,12 +235,14 @@ def _steps(project: Path, form: str) -> list[tuple[str, Path]]:
 
 @pytest.mark.parametrize("mode", EXPORT_MODES)
 def test_every_mode_is_taken_or_refused_before_anything_runs(tmp_path: Path, form: str, mode: str) -> None:
-    name, kind = FORMS[form]
+    kind = FORMS[form][1]
+    name, options = place_of(tmp_path, form)
     destination = registry.find(kind)
     assert destination is not None
     keys = ("id",) if mode in KEYED_MODES else ()
-    complaints = destination.problems(ExportRequest(name, kind, mode, keys=keys, project=tmp_path))
-    refused = mode in KEYED_MODES and not form.startswith("parquet folder")
+    request = ExportRequest(name, kind, mode, options, keys=keys, project=tmp_path, profile=profile_of(form))
+    complaints = destination.problems(request)
+    refused = mode in KEYED_MODES and not form.startswith(("parquet folder", "postgres"))
     assert [c.about for c in complaints] == (["mode"] if refused else [])
     assert all(c.hint for c in complaints)
 

@@ -78,27 +78,27 @@ TYPES = (
 )
 
 
-def test_values_that_fit(tmp_path: Path, database) -> None:
+def test_values_that_fit(place: Path, database) -> None:
     for statement in TYPES:
         database.run(statement)
     for number, (kind, values, expected) in enumerate(FITS):
         database.run("DROP TABLE IF EXISTS t")
         database.run(f"CREATE TABLE t (n int, v {kind})")
         source = pa.table({"v": values, "n": [0, 1]})
-        write(tmp_path, database.profile(), source, "t", "APPEND", run=f"a{number}")
+        write(place, database.profile(), source, "t", "APPEND", run=f"a{number}")
         found = [row[0] for row in database.run("SELECT v FROM t ORDER BY n")]
         assert found == expected or expected is None, kind
         assert (found[1] is None) == (not values[1].is_valid), kind
 
 
-def test_values_that_do_not_fit(tmp_path: Path, database) -> None:
+def test_values_that_do_not_fit(place: Path, database) -> None:
     for statement in TYPES:
         database.run(statement)
     for number, (kind, values, said) in enumerate(NEVER):
         database.run("DROP TABLE IF EXISTS t")
         database.run(f"CREATE TABLE t (v {kind})")
         with pytest.raises(lockgate.SchemaMismatchError, match=f'column "v".*{said}'):
-            write(tmp_path, database.profile(), pa.table({"v": values}), "t", "APPEND", run=f"a{number}")
+            write(place, database.profile(), pa.table({"v": values}), "t", "APPEND", run=f"a{number}")
         assert database.run("SELECT * FROM t") == [], kind
 
 
@@ -110,17 +110,17 @@ def test_values_that_do_not_fit(tmp_path: Path, database) -> None:
         ("positive", -1, "23514"),
     ],
 )
-def test_what_the_server_alone_can_refuse_changes_nothing(tmp_path: Path, database, kind, value, said) -> None:
+def test_what_the_server_alone_can_refuse_changes_nothing(place: Path, database, kind, value, said) -> None:
     for statement in TYPES:
         database.run(statement)
     database.run(f"CREATE TABLE t (v {kind})")
     with pytest.raises(lockgate.PublishError, match=said) as caught:
-        write(tmp_path, database.profile(), pa.table({"v": [None, value]}), "t", "REPLACE")
+        write(place, database.profile(), pa.table({"v": [None, value]}), "t", "REPLACE")
     assert caught.value.exit_code == 1
     assert database.run("SELECT * FROM t") == []
 
 
-def test_a_new_table_has_the_types_of_the_rows(tmp_path: Path, database) -> None:
+def test_a_new_table_has_the_types_of_the_rows(place: Path, database) -> None:
     source = pa.table({
         "i": pa.array([1], pa.int32()),
         "d": pa.array([Decimal("1.50")], pa.decimal128(12, 2)),
@@ -130,7 +130,7 @@ def test_a_new_table_has_the_types_of_the_rows(tmp_path: Path, database) -> None
         "b": pa.array([b"x"]),
         "f": pa.array([1.5], pa.float32()),
     })  # fmt: skip
-    write(tmp_path, database.profile(), source, "t")
+    write(place, database.profile(), source, "t")
     shown = "SELECT attname, format_type(atttypid, atttypmod) FROM pg_attribute WHERE attrelid = 't'::regclass AND attnum > 0"  # noqa: E501
     assert dict(database.run(shown)) == {
         "i": "integer",
@@ -142,4 +142,4 @@ def test_a_new_table_has_the_types_of_the_rows(tmp_path: Path, database) -> None
         "f": "real",
     }
     with pytest.raises(lockgate.SchemaMismatchError, match="to_json|no counterpart"):  # noqa: RUF043
-        write(tmp_path, database.profile(), pa.table({"s": [{"a": 1}]}), "u", run="r2")
+        write(place, database.profile(), pa.table({"s": [{"a": 1}]}), "u", run="r2")

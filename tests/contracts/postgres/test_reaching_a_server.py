@@ -64,19 +64,19 @@ def refusal(reach: Reach, *given: Any, **settings: Any) -> str:
 
 
 def test_a_user_and_a_password_are_settings_of_their_own(
-    tmp_path: Path, database: Database, guarded: str, reach: Reach
+    place: Path, database: Database, guarded: str, reach: Reach
 ) -> None:
-    reach(tmp_path, database, user=guarded, password=PASSWORD)
+    reach(place, database, user=guarded, password=PASSWORD)
 
 
 def test_who_is_refused_and_who_reaches_nobody_get_different_advice(
-    tmp_path: Path, database: Database, guarded: str, reach: Reach
+    place: Path, database: Database, guarded: str, reach: Reach
 ) -> None:
-    told = refusal(reach, tmp_path / "1", database, user=guarded, password="hunter2, and wrong")
+    told = refusal(reach, place / "1", database, user=guarded, password="hunter2, and wrong")
     assert "the server is up and has refused this connection: correct the user, the password" in told
-    told = refusal(reach, tmp_path / "2", database, url="postgresql://me@127.0.0.1:1/db", password=PASSWORD)
+    told = refusal(reach, place / "2", database, url="postgresql://me@127.0.0.1:1/db", password=PASSWORD)
     assert "nothing answers there: see that the server is up" in told
 
 
-def test_an_address_that_libpq_cannot_read_is_not_repeated(tmp_path: Path, database: Database, reach: Reach) -> None:
-    refusal(reach, tmp_path, database, url="postgresql://me:hunter2%ZZ@127.0.0.1:1/db")
+def test_an_address_that_libpq_cannot_read_is_not_repeated(place: Path, database: Database, reach: Reach) -> None:
+    refusal(reach, place, database, url="postgresql://me:hunter2%ZZ@127.0.0.1:1/db")
