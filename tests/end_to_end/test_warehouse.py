@@ -99,3 +99,15 @@ def test_timestamps(run: Callable[..., RunResult]) -> None:
     run(text.format(n=1))
     run(text.format(n=2))
     assert [row["n"] for row in rows("f")] == [1, 2, 2]
+
+
+def test_names_that_spark_could_take_for_patterns(run: Callable[..., RunResult]) -> None:
+    text = """CREATE TABLE `a[1]?{b,c}*#` MODE APPEND AS SELECT 1 AS id;
+              CREATE TABLE n AS SELECT count(*) AS n FROM `a[1]?{b,c}*#`;"""
+    run(text)
+    run(text)
+    assert rows("n") == [{"n": 2}]
+    run("""CREATE TABLE t AS SELECT 1 AS id, 'x' AS part;
+           EXPORT t TO "p[1]?" TYPE DELTA OPTIONS {"partition_by": ["part"]} MODE APPEND;""")
+    run('SOURCE p TYPE DELTA PARAMS {"table": "p[1]?"}; LOAD again FROM p;')
+    assert rows("again") == [{"id": 1, "part": "x"}]

@@ -18,7 +18,14 @@ from lockgate.datasets.by_spark import active_session
 from lockgate.destinations.delta_changes import prepared_change
 from lockgate.destinations.delta_records import OUTCOME, DeltaChange, DeltaExport, outcome_from, outcome_text
 from lockgate.destinations.protocol import ExportRequest, Layout, Outcome, Prepared, StagedRows, Surroundings
-from lockgate.errors import CommitStateUnknown, OutcomeUnknown, PublishError, StageError, VersionConflict
+from lockgate.errors import (
+    CommitStateUnknown,
+    OutcomeUnknown,
+    PublishError,
+    StageError,
+    VersionConflict,
+    WatermarkMoved,
+)
 from lockgate.merging.strategy import MergeStrategy
 from lockgate.storage.local import LocalStorage
 from lockgate.storage.staging import StagingArea
@@ -161,8 +168,9 @@ def _refuse_repeated(notes: Sequence[Note], txn_log: TxnLogWriter) -> None:
         found = txn_log.notes(note.name).get("")
         if found is not None and found[0] > note.base:
             source = note.name.rpartition(" ")[2]
-            raise PublishError(
+            raise WatermarkMoved(
                 f"another run has published the rows of the source {source} meanwhile",
+                in_place="this run published nothing; every destination is as that run leaves it",
                 hint="run the pipeline again: it takes what is new since then",
             )
 
@@ -202,11 +210,13 @@ def _commit(
     txn_log: TxnLogWriter,
     notes: Sequence[Note],
 ) -> dict[str, int]:
+    both = list(zip(exports, changes, strict=True))
+    wanted = [each for each in both if not _changes_nothing(*each)]
+    if notes and not wanted:  # then a version without rows keeps them: the log must know how far the source was read
+        wanted = [each for each in both if each[1].read_version is not None][:1]
     with ExitStack() as stack:
         commits, placed = [], []
-        for export, change in zip(exports, changes, strict=True):
-            if _changes_nothing(export, change):
-                continue
+        for export, change in wanted:
             root = export.root
             storage.make_folders(root)
             registered(txn_log, export.table, root)

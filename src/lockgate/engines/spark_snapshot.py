@@ -93,7 +93,7 @@ def _by_partition(files: Iterable[DescribedFile], columns: Sequence[str]) -> Ite
 
 
 def _scan(session: SparkSession, files: Sequence[DescribedFile], root: Path, schema: StructType) -> DataFrame:
-    reader = session.read.schema(schema).option("basePath", _address(root))
+    reader = session.read.schema(schema).option("basePath", f"file://{root}")  # which is no pattern
     return reader.parquet(*[_address(root / file.name) for file in files])
 
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from pathlib import Path
 
+from lockgate.config import Project
 from lockgate.destinations.protocol import Complaint, ExportRequest
+from lockgate.errors import ArgumentError
 from lockgate.language.diagnostics import Diagnostic, Place, did_you_mean
 from lockgate.language.statements import ExportStep
 from lockgate.plan.draft import Draft
+from lockgate.tables.places import table_folder
 
 _REPLACING = {"REPLACE", "FULL_MERGE"}  # of these a destination keeps no row but the export's own
 
@@ -20,7 +22,7 @@ def check_exports(draft: Draft) -> Draft:
     found: list[Diagnostic] = []
     for number, export in enumerate(exports, start=1):
         found += _problems(export, number, draft)
-    return draft.complaining([*found, *_collisions(exports, draft.project)])
+    return draft.complaining([*found, *_collisions(exports, Project(draft.project, draft.profile))])
 
 
 def _problems(export: ExportStep, number: int, draft: Draft) -> Iterator[Diagnostic]:
@@ -64,7 +66,7 @@ def _place(export: ExportStep, complaint: Complaint) -> Place:
     return export.options_place
 
 
-def _collisions(exports: list[ExportStep], project: Path) -> Iterator[Diagnostic]:
+def _collisions(exports: list[ExportStep], project: Project) -> Iterator[Diagnostic]:
     """Two exports may add to one destination, in their order; if one replaces it, the other's rows are lost or all
     that is left."""
     for index, export in enumerate(exports):
@@ -74,7 +76,7 @@ def _collisions(exports: list[ExportStep], project: Path) -> Iterator[Diagnostic
                 where += f" of {earlier.place.file}"
             here, there = _target(export, project), _target(earlier, project)
             if _inside(here, earlier, there) or _inside(there, export, here):
-                message = f"this export and {where} overlap: one writes inside the Parquet folder of the other"
+                message = f"this export and {where} overlap: one writes inside the folder of the other"
                 yield Diagnostic(export.destination_place, "duplicate", message, "give each a folder of its own")
                 break
             if here == there and _REPLACING.intersection((export.mode, earlier.mode)):
@@ -88,18 +90,24 @@ def _collisions(exports: list[ExportStep], project: Path) -> Iterator[Diagnostic
                 break
 
 
-def _target(export: ExportStep, project: Path) -> str:
+def _target(export: ExportStep, project: Project) -> str:
     """Where an export goes, whatever its type and however it is spelled: one file is one file."""
+    if export.connector_type.upper() == "DELTA":
+        try:
+            return str(table_folder(project, export.destination_uri))
+        except ArgumentError:  # no name of a table, which the destination refuses in better words
+            return f"\0DELTA\0{export.destination_uri}"
     connection = export.options.get("connection")
     if connection is not None:  # no path of this machine
         return f"\0{connection}\0{export.destination_uri}"
     try:
-        return os.path.realpath(os.path.join(project, export.destination_uri))
+        return os.path.realpath(os.path.join(project.root, export.destination_uri))
     except ValueError:  # a NUL in it, which the destination refuses in better words
         return export.destination_uri
 
 
 def _inside(path: str, folder_export: ExportStep, folder: str) -> bool:
     """Whether `path` lies below what the other export takes for its folder of data files."""
-    is_folder = folder_export.connector_type.upper() == "PARQUET" and not folder.lower().endswith(".parquet")
+    kind = folder_export.connector_type.upper()
+    is_folder = kind == "DELTA" or (kind == "PARQUET" and not folder.lower().endswith(".parquet"))
     return is_folder and path.startswith(folder + os.sep)

@@ -287,7 +287,7 @@ class PipelineRun:
         for export in self._exports:
             if export.result.status == "pending":
                 export.result.status = "skipped"
-        if self._promised and not isinstance(error, PublishError | PartialPublish):
+        if self._promised and not isinstance(error, PublishError | PartialPublish | WatermarkMoved):
             error = self._interrupted_publishing(error)
         if isinstance(error, PartialPublish):
             status = "partial"

@@ -16,6 +16,7 @@ from lockgate.errors import (
     PublishError,
     ResumeError,
     StateError,
+    WatermarkMoved,
 )
 from lockgate.modes import KEYED_MODES
 from lockgate.running.log_watermarks import notes_of
@@ -59,6 +60,8 @@ def publish_exports(
             for each in waiting:
                 results[each.number].status = "failed"
             decided = any(destination_of(each).is_decided(_needed(each), around) for each in waiting)
+            if isinstance(error, WatermarkMoved) and not published and not decided:
+                raise  # all of its rows are there, brought by another run: it has nothing to publish, now or later
             raise _stopped(run, record, error, len(published), len(records), decided) from error
         for each, outcome in zip(group, outcomes, strict=True):
             if each.number in published:

@@ -14,6 +14,7 @@ from lockgate.errors import (
     PartialPublish,
     PreviousRunUnfinished,
     ResumeError,
+    WatermarkMoved,
 )
 from lockgate.running.progress import Progress
 from lockgate.running.publish import discard_export, publish_exports
@@ -109,7 +110,7 @@ def _finish_or_give_up(
     progress.note(f"run {record.id} was interrupted while publishing; finishing it first")
     try:
         roll_forward(record, state, around, progress, clock)
-    except ResumeError as error:  # nothing left to finish it with
+    except (ResumeError, WatermarkMoved) as error:  # nothing left to finish it with, or to publish
         progress.note(error.message)
     except LockgateError as error:
         raise _unfinished(record.id, error.message, error.in_place) from error
@@ -134,6 +135,12 @@ def roll_forward(
     except ResumeError as error:
         result.status, result.exit_code, result.error = "failed", 1, error.message
         state.finish(record.id, "failed", finished=_now(clock), exit_code=1, error=error.message, result=None)
+        error.result = result
+        raise
+    except WatermarkMoved as error:  # all of its rows are there: another run, with a record of its own, was faster
+        result.status, result.exit_code, result.error = "failed", 1, error.message
+        state.finish(record.id, "failed", finished=_now(clock), exit_code=1, error=error.message, result=None)
+        discard_staged(record.id, state, around.of(record.profile))
         error.result = result
         raise
     except LockgateError as error:

@@ -69,3 +69,16 @@ def test_an_incremental_table_needs_a_warehouse() -> None:
 def test_an_export_into_the_table_itself_collides() -> None:
     with pytest.raises(PipelineError, match="one replaces its rows"):
         plan("CREATE TABLE a AS SELECT 1 AS x; EXPORT a TO 'a' TYPE DELTA;")
+
+
+def test_a_table_and_a_file_of_one_name_are_two_places() -> None:
+    text = "CREATE TABLE a AS SELECT 1 AS x; EXPORT a TO 'a' TYPE PARQUET MODE REPLACE;"
+    assert published(text) == [("a", "REPLACE", 0), ("a", "REPLACE", 0)]
+
+
+@pytest.mark.parametrize(
+    "second", ["LOAD `a.b` FROM s;", 'EXPORT a TO "a.b" TYPE DELTA;', 'EXPORT a TO "warehouse/a/b" TYPE PARQUET;']
+)
+def test_a_table_inside_of_another_collides(second: str) -> None:
+    with pytest.raises(PipelineError, match="one writes inside the folder of the other"):
+        plan(f"{SOURCE} LOAD a FROM s MODE APPEND; {second}")
