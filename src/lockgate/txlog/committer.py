@@ -157,7 +157,13 @@ def _said_by(transaction: Transaction, row: TableRow, version: int | None) -> st
 def _check_state(transaction: Transaction, row: TableRow, part: Prepared) -> None:
     """Validate again where the schema or protocol is not the one that the commit was validated against."""
     if part.state_versions != (row.metadata_version, row.protocol_version):
-        validate(part.actions, state_of(transaction.rows, row, row.current_version), table=row.name)
+        state = state_of(transaction.rows, row, row.current_version)
+        validate(part.actions, state, table=row.name)
+        metadata = part.metadata or state.metadata
+        if part.add_table is not None and metadata is not None:
+            from lockgate.txlog.file_rows import check_partitions
+
+            check_partitions(part.add_table.column("partition_values"), set(metadata.partition_columns), row.name)
         part.state_versions = (row.metadata_version, row.protocol_version)
 
 

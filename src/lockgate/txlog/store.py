@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
 LIVE = 9223372036854775807  # `removed_version` of a file that lives
 FEW = 10  # files of a transaction from which on COPY is faster than INSERT: measured
+MANY = 500  # adds from which on an Arrow table is faster than records: measured
 Row = tuple[Any, ...]
 
 
