@@ -84,11 +84,8 @@ def _look_up(store: Store, requests: Sequence[Request], lost: CommitUncertain) -
             request.error = _unknown(store, request, error)
         return
     for request in requests:
-        found = {
-            name: locked.done[request.txn_id, row.id]
-            for name, row in locked.tables.items()
-            if (request.txn_id, row.id) in locked.done
-        }
+        done = locked.done.get(request.txn_id, {})
+        found = {name: done[row.id] for name, row in locked.tables.items() if row.id in done}
         if found:
             request.versions = found
         else:

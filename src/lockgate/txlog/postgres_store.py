@@ -178,11 +178,10 @@ class PostgresTransaction:
             done = run.execute(_DONE, (list(txn_ids),)) if txn_ids else None
         found = now.fetchone()
         assert found is not None
-        return Locked(
-            {row[1]: TableRow(*row) for row in tables.fetchall()},
-            found[0],
-            {(row[0], row[1]): row[2] for row in done.fetchall()} if done else {},
-        )
+        versions: dict[str, dict[int, int]] = {}
+        for txn_id, table_id, version in done.fetchall() if done else ():
+            versions.setdefault(txn_id, {})[table_id] = version
+        return Locked({row[1]: TableRow(*row) for row in tables.fetchall()}, found[0], versions)
 
     def rows(self, statement: str, *values: Any) -> list[Row]:
         with explained(self._address, _NOTHING):

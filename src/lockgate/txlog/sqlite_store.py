@@ -198,14 +198,13 @@ class SqliteTransaction:
 
     def lock(self, names: Sequence[str], txn_ids: Sequence[str]) -> Locked:
         tables = {}
-        done = {}
+        done: dict[str, dict[int, int]] = {}
         with explained(self._store.address, _NOTHING):
             for name in names:
                 for row in self._connection.execute(statements.TABLE_BY_NAME, (name,)):
                     tables[name] = TableRow(*row)
-            for txn_id in txn_ids:
-                for row in self._connection.execute(statements.DONE, (txn_id,)):
-                    done[row[0], row[1]] = row[2]
+            for txn_id, table_id, version in self._connection.execute(statements.DONE_SQLITE, (json.dumps(txn_ids),)):
+                done.setdefault(txn_id, {})[table_id] = version
         return Locked(tables, self._store.now(), done)
 
     def rows(self, statement: str, *values: Any) -> list[Row]:

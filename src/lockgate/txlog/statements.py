@@ -36,6 +36,7 @@ VERSIONS = (
 # Timestamps grow with versions, so the newest version that is not younger is the last one.
 VERSION_AT_TIME = "SELECT max(version) FROM dl_table_versions WHERE table_id = ? AND timestamp <= ?"
 DONE = "SELECT txn_id, table_id, version FROM dl_table_versions WHERE txn_id = ?"
+DONE_SQLITE = DONE.replace("= ?", "IN (SELECT value FROM json_each(?))")
 OLDEST = "SELECT min(version), min(timestamp) FROM dl_table_versions WHERE table_id = ?"
 
 INSERT_REMOVE = (

@@ -111,7 +111,7 @@ class Transaction(Protocol):
 class Locked:
     tables: dict[str, TableRow]
     now: int  # milliseconds since 1970, read after the locks were had
-    done: dict[tuple[str, int], int]  # (txn_id, table_id) -> version, of those that went through before
+    done: dict[str, dict[int, int]]  # txn_id -> table_id -> version, of those that went through before
 
 
 class Store(Protocol):
