@@ -65,10 +65,11 @@ def test_a_commit_cut_at_every_message(between: Between, actions: list[Action], 
     cut_at_messages(between, actions, for_good, every=1)
 
 
+@pytest.mark.parametrize(("actions", "every"), [(SMALL, 2), (LARGE, 60)], ids=["small", "large"])
 @pytest.mark.parametrize("for_good", [False, True], ids=["the server stays", "the server goes"])
-def test_a_commit_cut_at_some_messages(between: Between, for_good: bool) -> None:
+def test_a_commit_cut_at_some_messages(between: Between, actions: list[Action], every: int, for_good: bool) -> None:
     """The last ones among them: what the client says with its COMMIT, and the reply to it."""
-    cut_at_messages(between, SMALL, for_good, every=40)
+    cut_at_messages(between, actions, for_good, every=every)
 
 
 def cut_at_messages(between: Between, actions: list[Action], for_good: bool, *, every: int) -> None:
@@ -129,7 +130,7 @@ def _settled(direct: TxnLogWriter) -> int:
 def test_a_group_whose_reply_is_lost_is_settled_one_by_one(between: Between) -> None:
     with between.open() as log:
         log._state(TABLE, fresh=True)
-        between.proxy.cut = Cut("server", len(between.proxy.messages["server"]) + 40)
+        between.proxy.cut = Cut("server", len(between.proxy.messages["server"]) + 9)  # the group's
         results: dict[str, object] = {}
 
         def work(name: str) -> None:

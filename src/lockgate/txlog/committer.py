@@ -65,14 +65,14 @@ def _apply_one(
     transaction: Transaction, locked: Locked, request: Request, changes: Changes, seen: set[tuple[int, int]]
 ) -> None:
     rows = [_row_of(locked, name) for name in request.tables]
-    done = {row.name: locked.done[request.txn_id, row.id] for row in rows if (request.txn_id, row.id) in locked.done}
-    if done or any(txn_id == request.txn_id for txn_id, _ in locked.done):
-        if len(done) != len(rows):
+    before = locked.done.get(request.txn_id)
+    if before:
+        if any(row.id not in before for row in rows):
             raise ValidationError(
                 f"the transaction {request.txn_id} went through before, on other tables", in_place=_NOTHING,
                 hint="a txn_id stands for one transaction; give another one",
             )  # fmt: skip
-        request.versions = done
+        request.versions = {row.name: before[row.id] for row in rows}
         return
     checked = [_check(transaction, row, part) for row, part in zip(rows, request.parts, strict=True)]
     for note in request.notes:
@@ -84,7 +84,7 @@ def _apply_one(
     for row, part, rebased in zip(rows, request.parts, checked, strict=True):
         request.versions[row.name] = _write(row, part, request.txn_id, locked.now, changes, seen)
         request.rebased += rebased
-        locked.done[request.txn_id, row.id] = row.current_version
+        locked.done.setdefault(request.txn_id, {})[row.id] = row.current_version
     changes.notes += [(note.name, note.base + 1, request.txn_id, note.text) for note in request.notes]
 
 
@@ -165,7 +165,13 @@ def _said_by(transaction: Transaction, row: TableRow, version: int | None) -> st
 def _check_state(transaction: Transaction, row: TableRow, part: Prepared) -> None:
     """Validate again where the schema or protocol is not the one that the commit was validated against."""
     if part.state_versions != (row.metadata_version, row.protocol_version):
-        validate(part.actions, state_of(transaction.rows, row, row.current_version), table=row.name)
+        state = state_of(transaction.rows, row, row.current_version)
+        validate(part.actions, state, table=row.name)
+        metadata = part.metadata or state.metadata
+        if part.add_table is not None and metadata is not None:
+            from lockgate.txlog.file_rows import check_partitions
+
+            check_partitions(part.add_table.column("partition_values"), set(metadata.partition_columns), row.name)
         part.state_versions = (row.metadata_version, row.protocol_version)
 
 

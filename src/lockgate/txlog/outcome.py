@@ -5,18 +5,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from lockgate.errors import CommitStateUnknown, DatabaseError, LogError, TimeoutError, ValidationError
+from lockgate.txlog.appending import append
 from lockgate.txlog.committer import Request, apply
 from lockgate.txlog.store import CommitUncertain, DuplicateFile, Store
 
 
-def settle(store: Store, requests: Sequence[Request]) -> None:
+def settle(store: Store, requests: Sequence[Request], *, step_by_step: bool = False) -> None:
     """Commit these requests in one transaction. Each ends with its versions or its error."""
     try:
+        if not step_by_step and append(store, requests):
+            return
         with store.transaction() as transaction:
             if apply(transaction, requests):
                 transaction.commit()
     except CommitUncertain as lost:
-        _look_up(store, [request for request in requests if request.error is None], lost)
+        if lost.by_itself:
+            _again(store, requests)
+        else:
+            _look_up(store, [request for request in requests if request.error is None], lost)
     except DuplicateFile as error:
         if len(requests) > 1:
             _one_by_one(store, requests)
@@ -46,6 +52,26 @@ def _forget(requests: Sequence[Request]) -> None:
         request.rebased = 0
 
 
+def _again(store: Store, requests: Sequence[Request]) -> None:
+    """Commit what may have been committed already. The database may come to the lost statement at any time, so asking
+    for it proves nothing; but whichever is second finds the first by its txn_id, and changes nothing."""
+    settle(store, requests, step_by_step=True)
+    for request in requests:
+        if isinstance(request.error, (DatabaseError, TimeoutError)):
+            request.error = _unknown(store, request, request.error)
+
+
+def _unknown(store: Store, request: Request, error: LogError) -> CommitStateUnknown:
+    tables = ", ".join(request.tables)
+    return CommitStateUnknown(
+        f"the log {store.address} was lost while it committed {request.txn_id} to {tables}, and cannot be asked what "
+        f"became of it: {error.message}",
+        txn_id=request.txn_id,
+        in_place="the commit went through whole, or not at all; its files were left where they are",
+        hint=f"when the log is back, commit again with txn_id={request.txn_id!r}: it commits at most once",
+    )
+
+
 def _look_up(store: Store, requests: Sequence[Request], lost: CommitUncertain) -> None:
     """Ask on a new connection. The tables' locks come first: as long as the lost transaction lives, it holds them."""
     names = sorted({name for request in requests for name in request.tables})
@@ -55,20 +81,11 @@ def _look_up(store: Store, requests: Sequence[Request], lost: CommitUncertain) -
     except (DatabaseError, TimeoutError) as error:
         for request in requests:
             _forget([request])
-            request.error = CommitStateUnknown(
-                f"the log {store.address} was lost while it committed {request.txn_id} to {', '.join(names)}, and "
-                f"cannot be asked what became of it: {error.message}",
-                txn_id=request.txn_id,
-                in_place="the commit went through whole, or not at all; its files were left where they are",
-                hint=f"when the log is back, commit again with txn_id={request.txn_id!r}: it commits at most once",
-            )
+            request.error = _unknown(store, request, error)
         return
     for request in requests:
-        found = {
-            name: locked.done[request.txn_id, row.id]
-            for name, row in locked.tables.items()
-            if (request.txn_id, row.id) in locked.done
-        }
+        done = locked.done.get(request.txn_id, {})
+        found = {name: done[row.id] for name, row in locked.tables.items() if row.id in done}
         if found:
             request.versions = found
         else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import select
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -90,6 +91,11 @@ class Lent:
         self.connection.close()
         self.connection = self._home.new(self._in_place)
         self.was_idle = False
+
+    def renew_if_gone(self) -> None:
+        """Get a new one where the server has ended the idle one, as far as that can be told without asking."""
+        if self.was_idle and select.select([self.connection.fileno()], [], [], 0)[0]:
+            self.renew()
 
     def give_back(self) -> None:
         connection = self.connection

@@ -30,6 +30,8 @@ from lockgate.txlog.store import Changes, CommitUncertain, DuplicateFile, Locked
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from lockgate.txlog.appending import Append
+
 _NOTHING = "nothing was committed"
 _NOTHING_READ = "nothing was read"
 _MIGRATING = 7_301_949_221_460_114_247  # of the advisory lock under which the schema is changed
@@ -43,6 +45,7 @@ _SETTINGS = (
 )
 _LOCK = statements.TABLE_BY_NAME.replace("name = ?", "name = ANY(%s)") + " ORDER BY table_id FOR UPDATE"
 _NOW = "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint"  # now() would be the time of BEGIN
+_APPEND = "SELECT dl_append(%s, %s, %s, %s, %s, %s, %s)"
 _DONE = statements.DONE.replace("txn_id = ?", "txn_id = ANY(%s)")
 
 
@@ -52,6 +55,8 @@ def _spelled(statement: str) -> str:
 
 
 class PostgresStore:
+    appends = True
+
     def __init__(self, url: str, *, timeout: float, pool_size: int) -> None:
         self.address = redact_address(url)
         self._timeout = timeout
@@ -94,6 +99,28 @@ class PostgresStore:
     def transaction(self) -> Iterator[PostgresTransaction]:
         with self._connections.lent(_NOTHING) as lent:
             yield PostgresTransaction(lent, self.address, self._timeout)
+
+    def append(self, given: Append) -> int | None:
+        with self._connections.lent(_NOTHING) as lent:
+            lent.renew_if_gone()
+            try:
+                found = lent.connection.execute(
+                    _APPEND,
+                    (
+                        f"{int(self._timeout * 1000)}ms", given.table, given.expected_version, given.metadata_version,
+                        given.protocol_version, given.commits, given.files,
+                    ),
+                    prepare=True,
+                ).fetchone()  # fmt: skip
+            except psycopg.Error as error:
+                if is_connection_lost(error):
+                    lent.connection.close()
+                    raise CommitUncertain(by_itself=True) from error
+                if error.sqlstate == UNIQUE_VIOLATION:
+                    raise DuplicateFile from error
+                raise translated(error, self.address, _NOTHING) from error
+            assert found is not None
+            return None if found[0] is None else int(found[0])
 
     def rows(self, statement: str, *values: Any) -> list[Row]:
         with self._connections.lent(_NOTHING_READ) as lent, explained(self.address, _NOTHING_READ):
@@ -151,11 +178,10 @@ class PostgresTransaction:
             done = run.execute(_DONE, (list(txn_ids),)) if txn_ids else None
         found = now.fetchone()
         assert found is not None
-        return Locked(
-            {row[1]: TableRow(*row) for row in tables.fetchall()},
-            found[0],
-            {(row[0], row[1]): row[2] for row in done.fetchall()} if done else {},
-        )
+        versions: dict[str, dict[int, int]] = {}
+        for txn_id, table_id, version in done.fetchall() if done else ():
+            versions.setdefault(txn_id, {})[table_id] = version
+        return Locked({row[1]: TableRow(*row) for row in tables.fetchall()}, found[0], versions)
 
     def rows(self, statement: str, *values: Any) -> list[Row]:
         with explained(self._address, _NOTHING):

@@ -1,10 +1,11 @@
-"""Rows of files in and out of SQLite."""
+"""Rows of files in and out of SQLite, a column at a time where that saves work on each value."""
 
 from __future__ import annotations
 
 import sqlite3
-from itertools import count, repeat
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from itertools import repeat
+from typing import TYPE_CHECKING, Any
 
 from lockgate.txlog import statements
 from lockgate.txlog.store import ADD_COLUMNS, LIVE, Changes
@@ -12,27 +13,96 @@ from lockgate.txlog.store import ADD_COLUMNS, LIVE, Changes
 if TYPE_CHECKING:
     import pyarrow as pa
 
+_KNOWN, _GIVEN = ADD_COLUMNS[:4], ADD_COLUMNS[4:]
+# No text of a file has a control character: `validation` refuses them, and JSON text has them escaped.
+_NEXT, _NULL = "\n", "\1"
+
 
 def insert_adds(connection: sqlite3.Connection, changes: Changes) -> None:
+    columns: dict[str, Any]
     if changes.adds:
-        connection.executemany(statements.INSERT_ADD, changes.adds)
+        columns = dict(zip(ADD_COLUMNS, zip(*changes.adds, strict=True), strict=True))
+        _insert(connection, columns, len(changes.adds))
     for table_id, version, first, table in changes.add_tables:
-        columns = [table.column(name).to_pylist() for name in ADD_COLUMNS[4:]]
-        known = (repeat(table_id), repeat(version), repeat(LIVE), count(first))
-        connection.executemany(statements.INSERT_ADD, zip(*known, *columns, strict=False))
+        count = table.num_rows
+        known = (repeat(table_id), repeat(version), repeat(LIVE), range(first, first + count))
+        columns = dict(zip(_KNOWN, known, strict=True))
+        columns |= {name: _values(table.column(name)) for name in _GIVEN if table.column(name).null_count < count}
+        _insert(connection, columns, count)
+
+
+def _insert(connection: sqlite3.Connection, columns: dict[str, Any], count: int) -> None:
+    """Columns that are NULL throughout are left out, and flags go as numbers: sqlite3 is slow to bind either."""
+    kept = {name: values for name, values in columns.items() if name == "path" or not _is_empty(values, count)}
+    if "data_change" in kept:
+        kept["data_change"] = map(int, kept["data_change"])
+    statement = statements.insert_adds(tuple(kept))
+    connection.executemany(statement, zip(*kept.values(), strict=False))
+
+
+def _is_empty(values: Any, count: int) -> bool:
+    return isinstance(values, tuple) and values[0] is None and values.count(None) == count
+
+
+def _values(column: pa.ChunkedArray) -> Any:
+    """The values of a column as Python's, with None for NULL."""
+    import pyarrow.compute as pc
+
+    if column.null_count:
+        return column.to_pylist()
+    first = column[0]
+    if pc.all(pc.equal(column, first)).as_py():
+        return repeat(first.as_py())
+    return column.to_numpy().tolist()
 
 
 def files_at(connection: sqlite3.Connection, table_id: int, version: int, *, extra: bool) -> pa.Table:
+    """Each column comes as one text, which Arrow takes apart."""
     import pyarrow as pa
 
     from lockgate.txlog.files import files_schema
 
     schema = files_schema(extra=extra)
-    statement = statements.FILES_AT.format(columns=", ".join(schema.names))
-    rows = connection.execute(statement, (table_id, version, table_id, version, version)).fetchall()
-    columns = zip(*rows, strict=True) if rows else [()] * len(schema)
+    texts = ", ".join(f"group_concat({_or_mark(field)}, '{_NEXT}')" for field in schema)
+    values = (table_id, version, table_id, version, version)
+    try:
+        found = connection.execute(statements.FILES_AT.format(columns=f"count(*), {texts}"), values).fetchall()
+    except sqlite3.DataError:  # longer than SQLite's longest text
+        return _row_by_row(connection, values, schema)
+    parts = [_table(row[0], row[1:], schema) for row in found if row[0]]
+    return pa.concat_tables(parts) if parts else schema.empty_table()
+
+
+def _or_mark(field: pa.Field) -> str:
+    return f"ifnull({field.name}, '{_NULL}')" if field.nullable else str(field.name)
+
+
+def _table(count: int, texts: Sequence[str], schema: pa.Schema) -> pa.Table:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
     arrays = []
-    for values, field in zip(columns, schema, strict=True):
-        array = pa.array(values, pa.int64()) if pa.types.is_boolean(field.type) else pa.array(values, field.type)
+    for text, field in zip(texts, schema, strict=True):
+        nulls = text.count(_NULL) if field.nullable else 0
+        if nulls == count:
+            arrays.append(pa.nulls(count, field.type))
+            continue
+        array = pc.split_pattern(pa.array([text]), _NEXT).flatten()
+        if nulls:
+            array = pc.if_else(pc.equal(array, _NULL), None, array)
+        elif pa.types.is_boolean(field.type):
+            array = pc.equal(array, "1")
         arrays.append(array.cast(field.type))
+    return pa.Table.from_arrays(arrays, schema=schema)
+
+
+def _row_by_row(connection: sqlite3.Connection, values: tuple[int, ...], schema: pa.Schema) -> pa.Table:
+    import pyarrow as pa
+
+    statement = statements.FILES_AT.format(columns=", ".join(schema.names))
+    columns = list(zip(*connection.execute(statement, values), strict=True))
+    arrays = [
+        pa.array(map(bool, each) if pa.types.is_boolean(field.type) else each, field.type)
+        for each, field in zip(columns, schema, strict=True)
+    ]
     return pa.Table.from_arrays(arrays, schema=schema)

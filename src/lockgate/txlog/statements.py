@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lockgate.txlog.store import ADD_COLUMNS
+from functools import cache
 
 _TABLE = (
     "SELECT table_id, name, location, current_version, last_timestamp, metadata_version, protocol_version, publish,"
@@ -36,6 +36,7 @@ VERSIONS = (
 # Timestamps grow with versions, so the newest version that is not younger is the last one.
 VERSION_AT_TIME = "SELECT max(version) FROM dl_table_versions WHERE table_id = ? AND timestamp <= ?"
 DONE = "SELECT txn_id, table_id, version FROM dl_table_versions WHERE txn_id = ?"
+DONE_SQLITE = DONE.replace("= ?", "IN (SELECT value FROM json_each(?))")
 OLDEST = "SELECT min(version), min(timestamp) FROM dl_table_versions WHERE table_id = ?"
 
 INSERT_REMOVE = (
@@ -50,7 +51,6 @@ TOMBSTONES = (
     "SELECT version, path, line FROM dl_remove_files WHERE table_id = ? AND version <= ? AND deletion_timestamp > ?"
     " ORDER BY version, ordinal"
 )
-INSERT_ADD = f"INSERT INTO dl_add_files ({', '.join(ADD_COLUMNS)}) VALUES ({', '.join('?' * len(ADD_COLUMNS))})"
 END_FILE = (
     "UPDATE dl_add_files SET removed_version = ? WHERE table_id = ? AND path_hash = ?"
     " AND removed_version = 9223372036854775807"
@@ -104,3 +104,9 @@ SET_NOTE = (
     "INSERT INTO dl_notes (name, version, txn_id, note) VALUES (?, ?, ?, ?) ON CONFLICT (name) DO UPDATE SET"
     " version = excluded.version, txn_id = excluded.txn_id, note = excluded.note"
 )
+
+
+@cache
+def insert_adds(columns: tuple[str, ...]) -> str:
+    """The statement for one file, of which these columns are given."""
+    return f"INSERT INTO dl_add_files ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})"

@@ -10,8 +10,11 @@ from typing import TYPE_CHECKING, Any, Protocol
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from lockgate.txlog.appending import Append
+
 LIVE = 9223372036854775807  # `removed_version` of a file that lives
 FEW = 10  # files of a transaction from which on COPY is faster than INSERT: measured
+MANY = 500  # adds from which on an Arrow table is faster than records: measured
 Row = tuple[Any, ...]
 
 
@@ -72,7 +75,12 @@ class DuplicateFile(Exception):
 
 
 class CommitUncertain(Exception):
-    """The database was asked to commit and did not answer."""
+    """The database was asked to commit and did not answer. `by_itself`: in one statement, of which nobody knows when
+    the database comes to it."""
+
+    def __init__(self, *, by_itself: bool = False) -> None:
+        super().__init__()
+        self.by_itself = by_itself
 
 
 class Transaction(Protocol):
@@ -111,13 +119,14 @@ class Transaction(Protocol):
 class Locked:
     tables: dict[str, TableRow]
     now: int  # milliseconds since 1970, read after the locks were had
-    done: dict[tuple[str, int], int]  # (txn_id, table_id) -> version, of those that went through before
+    done: dict[str, dict[int, int]]  # txn_id -> table_id -> version, of those that went through before
 
 
 class Store(Protocol):
     """A database with the log's tables."""
 
     address: str  # as it may be shown
+    appends: bool  # whether `append` saves anything
 
     def open(self, *, create: bool) -> None:
         """Connect, and refuse a schema that this version does not know. `create`: bring the schema up to date."""
@@ -130,6 +139,11 @@ class Store(Protocol):
         ...
 
     def transaction(self) -> AbstractContextManager[Transaction]: ...
+
+    def append(self, given: Append) -> int | None:
+        """Commit all of it in one statement; the version of the first. None where something is not as it expects, and
+        nothing was done. `CommitUncertain` where the answer was lost."""
+        ...
 
     def rows(self, statement: str, *values: Any) -> list[Row]:
         """What one reading statement of `statements.py` gives."""

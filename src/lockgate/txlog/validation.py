@@ -26,9 +26,10 @@ from lockgate.txlog.paths import problem_of
 
 _CONTROL = re.compile("[\0-\x1f]")
 # Most names of files: parts of letters and digits with single dots and slashes between, so no way out of the table.
-_PLAIN = re.compile("[A-Za-z0-9_=-]+(?:[./][A-Za-z0-9_=-]+)*")
+PLAIN = "[A-Za-z0-9_=-]+(?:[./][A-Za-z0-9_=-]+)*"
+_PLAIN = re.compile(PLAIN)
 _LONGEST_NAME = 1000
-_LONGEST_PATH = 32_768
+LONGEST_PATH = 32_768
 _TYPES = (Add, Remove, Metadata, Protocol, Txn, CommitInfo, DomainMetadata)
 
 
@@ -143,11 +144,11 @@ def _check_files(actions: Sequence[Action], metadata: Metadata, table: str) -> N
 
 
 def check_path(path: str, action: str, table: str) -> None:
-    if len(path) <= _LONGEST_PATH and _PLAIN.fullmatch(path):
+    if len(path) <= LONGEST_PATH and _PLAIN.fullmatch(path):
         return
     problem = problem_of(path)
-    if problem is None and len(path) > _LONGEST_PATH:
-        problem = f"it is longer than {_LONGEST_PATH} characters"
+    if problem is None and len(path) > LONGEST_PATH:
+        problem = f"it is longer than {LONGEST_PATH} characters"
     if problem is None and not _is_text(path):
         problem = "it is not text in UTF-8, or has control characters that are not encoded"
     if problem:

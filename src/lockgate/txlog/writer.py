@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, Any, Self
 
 from lockgate.errors import TableExists, ValidationError
 from lockgate.txlog import statements
-from lockgate.txlog.actions import Action
+from lockgate.txlog.actions import Action, Add, Metadata, Remove
 from lockgate.txlog.addresses import store_at
 from lockgate.txlog.commits import Note, Operation, TableCommit
 from lockgate.txlog.committer import Request, state_of
-from lockgate.txlog.files import rows_of
 from lockgate.txlog.grouping import Group
 from lockgate.txlog.locations import require_free, spelled
 from lockgate.txlog.metrics import METRICS
@@ -24,7 +23,7 @@ from lockgate.txlog.prepared import Prepared, prepare
 from lockgate.txlog.publisher import Publisher
 from lockgate.txlog.reader import TxnLog
 from lockgate.txlog.records import TableRecord
-from lockgate.txlog.store import Store, TableRow
+from lockgate.txlog.store import MANY, Store, TableRow
 from lockgate.txlog.validation import TableState, check_name, read_actions, refused, validate
 
 if TYPE_CHECKING:
@@ -150,20 +149,23 @@ class TxnLogWriter(TxnLog):
         return {row.name: self.publisher.publish(row.name) for row in rows if row.publish}
 
     def _prepared(self, commit: TableCommit) -> Prepared:
-        actions = read_actions(commit.actions)
+        table, given = commit.adds, commit.actions
+        if table is None and len(given) >= MANY:
+            from lockgate.txlog.file_rows import split
+
+            table, given = split(given)
+        actions = read_actions(given)
         fresh = commit.table not in self._known
         row, state = self._state(commit.table, fresh=fresh)
         try:
             validate(actions, state, table=commit.table)
+            files = _rows(table, actions, state, commit.table)
         except ValidationError:
             if fresh:
                 raise
             row, state = self._state(commit.table, fresh=True)  # somebody else may have changed the schema
             validate(actions, state, table=commit.table)
-        files = None
-        if commit.adds is not None and commit.adds.num_rows:
-            metadata = next((a for a in actions if a.key == "metaData"), None) or state.metadata
-            files = rows_of(commit.adds, set(metadata.partition_columns), commit.table)  # type: ignore[union-attr]
+            files = _rows(table, actions, state, commit.table)
         part = prepare(commit, actions, files)
         part.state_versions = row.metadata_version, row.protocol_version
         return part
@@ -185,3 +187,15 @@ class TxnLogWriter(TxnLog):
             if table not in self._groups:
                 self._groups[table] = Group(lambda requests: settle(self.store, requests))
             return self._groups[table]
+
+
+def _rows(table: pa.Table | None, actions: Sequence[Action], state: TableState, name: str) -> pa.Table | None:
+    if table is None or not table.num_rows:
+        return None
+    from lockgate.txlog.file_rows import refuse_both, rows_of
+
+    metadata = next((a for a in actions if isinstance(a, Metadata)), None) or state.metadata
+    assert metadata is not None  # `validate` asks for it
+    rows = rows_of(table, set(metadata.partition_columns), name)
+    refuse_both(rows, [a for a in actions if isinstance(a, (Add, Remove))], name)
+    return rows
