@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import cycle
 from pathlib import Path
 
 import pyarrow as pa
@@ -16,17 +17,18 @@ ROWS = pa.table({"id": [2, 3], "name": ["B", "C"]})
 NAMES = ['My "Table"', "select", "a.b", "t; DROP TABLE x", "ünï", "x" * 63, "a'b", "%s $1 \\"]
 
 
-@pytest.mark.parametrize("mode", ["REPLACE", *KEYED_MODES])
-def test_names_are_names(place: Path, database, mode: str) -> None:
+@pytest.mark.parametrize(("name", "mode"), list(zip(NAMES, cycle(["REPLACE", *KEYED_MODES]), strict=False)))
+def test_names_are_names(place: Path, database, name: str, mode: str) -> None:
+    """Of the schema, of the table, of its columns, of a key."""
+    quoted = {each: '"' + each.replace('"', '""') + '"' for each in NAMES}
     database.run('CREATE SCHEMA "S ""x"""')
-    for number, name in enumerate(NAMES):
-        quoted = '"' + name.replace('"', '""') + '"'
-        database.run(f'CREATE TABLE "S ""x""".{quoted} ({quoted} int, "Id" int)')
-        source = pa.table({"Id": [1], name: [2]})
-        keys = [name] if mode in KEYED_MODES else []
-        write(place, database.profile(), source, f'S "x".{name}', mode, keys, run=f"a{number}")
-        expected = [] if mode == "UPDATE" else [(2, 1)]
-        assert database.run(f'SELECT * FROM "S ""x""".{quoted}') == expected, name
+    table = f'"S ""x""".{quoted[name]}'
+    database.run(f'CREATE TABLE {table} ({", ".join(f"{q} int" for q in quoted.values())}, "Id" int)')
+    source = pa.table({"Id": [1], **{each: [n] for n, each in enumerate(NAMES)}})
+    keys = [name, NAMES[-1]] if mode in KEYED_MODES else []
+    write(place, database.profile(), source, f'S "x".{name}', mode, keys)
+    expected = [] if mode == "UPDATE" else [(*range(len(NAMES)), 1)]
+    assert database.run(f"SELECT * FROM {table}") == expected
 
 
 def test_columns_match_by_exact_case_and_near_ones_are_named(place: Path, database) -> None:

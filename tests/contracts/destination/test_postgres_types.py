@@ -82,12 +82,11 @@ TYPES = (
 def test_values_that_fit(place: Path, database) -> None:
     for statement in TYPES:
         database.run(statement)
+    database.run(f"CREATE TABLE t (n int, {', '.join(f'v{i} {kind}' for i, (kind, _, _) in enumerate(FITS))})")
+    source = pa.table({"n": [0, 1], **{f"v{i}": values for i, (_, values, _) in enumerate(FITS)}})
+    write(place, database.profile(), source, "t", "APPEND")
     for number, (kind, values, expected) in enumerate(FITS):
-        database.run("DROP TABLE IF EXISTS t")
-        database.run(f"CREATE TABLE t (n int, v {kind})")
-        source = pa.table({"v": values, "n": [0, 1]})
-        write(place, database.profile(), source, "t", "APPEND", run=f"a{number}")
-        found = [row[0] for row in database.run("SELECT v FROM t ORDER BY n")]
+        found = [row[0] for row in database.run(f"SELECT v{number} FROM t ORDER BY n")]
         assert found == expected or expected is None, kind
         assert (found[1] is None) == (not values[1].is_valid), kind
 
