@@ -131,7 +131,9 @@ class Bench:
         self.fresh_table()
         with observed(self.server.pid) as seen:
             timing = self.limit(mode) if contender == "limit" else self.lockgate(mode)
-        timing.cpu, timing.others = seen.cpu, seen.others
+        # Of Lockgate's process the part that is timed; psql has no other.
+        timing.cpu = seen.server + (timing.cpu or seen.clients)
+        timing.others = seen.others
         expected = self.rows * 2 if mode == "APPEND" else self.rows + self.rows // 10
         found = self.server.run("SELECT count(*), count(DISTINCT id), max(id) FROM target")[0]
         if found != (expected, expected, expected):
@@ -171,7 +173,7 @@ class Bench:
         expected = [self.rows, 0, 0] if mode == "APPEND" else [self.rows // 10, self.rows - self.rows // 10, 0]
         if said["counts"] != expected:
             raise SystemExit(f"{mode}: counted {said['counts']} and not {expected}")
-        return Timing(said["seconds"], said["megabytes"], said["stage"])
+        return Timing(said["seconds"], said["megabytes"], said["stage"], said["cpu"])
 
     def _psql(self, script: str) -> None:
         subprocess.run([self.server.psql, "-q", "-X", self.server.url], input=script, text=True, check=True)
@@ -179,7 +181,8 @@ class Bench:
 
 @dataclass
 class Observed:
-    cpu: float = 0.0
+    clients: float = 0.0  # CPU seconds
+    server: float = 0.0
     others: float = 0.0
 
 
@@ -194,9 +197,9 @@ def observed(server: int) -> Iterator[Observed]:
     clients, servers = cpu_seconds(os.getpid()), cpu_seconds(server)
     with watched() as everybody:
         yield seen
-    elapsed, servers = time.perf_counter() - began, cpu_seconds(server) - servers
-    seen.cpu = cpu_seconds(os.getpid()) - clients + servers
-    seen.others = max(0.0, everybody.share - servers / elapsed / (os.cpu_count() or 1))
+    elapsed = time.perf_counter() - began
+    seen.clients, seen.server = cpu_seconds(os.getpid()) - clients, cpu_seconds(server) - servers
+    seen.others = max(0.0, everybody.share - seen.server / elapsed / (os.cpu_count() or 1))
 
 
 def main() -> None:
