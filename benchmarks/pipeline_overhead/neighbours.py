@@ -35,6 +35,11 @@ def share_of_others(window: float = 0.5) -> float:
     return seen.share
 
 
+def cpu_seconds(root: int) -> float:
+    """Of a process and those it started, also those that have ended."""
+    return sum(_ticks_of_tree(root)) / _TICKS
+
+
 def _seconds_of_others() -> float:
     """CPU seconds since boot of all but this process and those it started."""
     stat = Path("/proc/stat")

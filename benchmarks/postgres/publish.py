@@ -43,7 +43,7 @@ def main() -> None:
     parts = tuple(sorted(area.rows.glob("*.parquet")))
     os.sync()
 
-    began = time.perf_counter()
+    began, used = time.perf_counter(), time.process_time()
     prepared = destination.stage(request, area, StagedRows(area.rows, parts, ()))
     staged = time.perf_counter()
     outcome = destination.publish(prepared, Surroundings(LocalStorage(), work, profile))
@@ -52,6 +52,7 @@ def main() -> None:
         "stage": staged - began,
         "publish": ended - staged,
         "seconds": ended - began,
+        "cpu": time.process_time() - used,
         "megabytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
         "counts": [outcome.inserted, outcome.updated, outcome.deleted],
     }

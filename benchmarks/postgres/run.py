@@ -35,6 +35,7 @@ class Timing:
     seconds: float
     megabytes: float
     stage: float = 0.0
+    cpu: float = 0.0  # seconds of client and server; unlike time, the same on a busy machine
     others: float = 0.0  # the share of the machine that other processes had meanwhile
 
 
@@ -72,6 +73,10 @@ class Server:
             for statement in statements:
                 cursor = session.execute(statement.encode())
             return cursor.fetchall() if cursor.description else []
+
+    @property
+    def pid(self) -> int:
+        return int(self.server.get_pid())
 
     @property
     def psql(self) -> Path:
@@ -124,9 +129,11 @@ class Bench:
 
     def time(self, contender: str, mode: str) -> Timing:
         self.fresh_table()
-        with neighbours() as others:
+        with observed(self.server.pid) as seen:
             timing = self.limit(mode) if contender == "limit" else self.lockgate(mode)
-        timing.others = others.share
+        # Of Lockgate's process the part that is timed; psql has no other.
+        timing.cpu = seen.server + (timing.cpu or seen.clients)
+        timing.others = seen.others
         expected = self.rows * 2 if mode == "APPEND" else self.rows + self.rows // 10
         found = self.server.run("SELECT count(*), count(DISTINCT id), max(id) FROM target")[0]
         if found != (expected, expected, expected):
@@ -166,19 +173,33 @@ class Bench:
         expected = [self.rows, 0, 0] if mode == "APPEND" else [self.rows // 10, self.rows - self.rows // 10, 0]
         if said["counts"] != expected:
             raise SystemExit(f"{mode}: counted {said['counts']} and not {expected}")
-        return Timing(said["seconds"], said["megabytes"], said["stage"])
+        return Timing(said["seconds"], said["megabytes"], said["stage"], said["cpu"])
 
     def _psql(self, script: str) -> None:
         subprocess.run([self.server.psql, "-q", "-X", self.server.url], input=script, text=True, check=True)
 
 
-@contextmanager
-def neighbours() -> Iterator[Any]:
-    sys.path.insert(0, str(HERE.parent / "pipeline_overhead"))
-    from neighbours import watched
+@dataclass
+class Observed:
+    clients: float = 0.0  # CPU seconds
+    server: float = 0.0
+    others: float = 0.0
 
-    with watched() as seen:
+
+@contextmanager
+def observed(server: int) -> Iterator[Observed]:
+    """What was used of the machine; the server, which is no child of this process, is not counted among the others."""
+    if not sys.path.count(beside := str(HERE.parent / "pipeline_overhead")):
+        sys.path.insert(0, beside)
+    from neighbours import cpu_seconds, watched
+
+    seen, began = Observed(), time.perf_counter()
+    clients, servers = cpu_seconds(os.getpid()), cpu_seconds(server)
+    with watched() as everybody:
         yield seen
+    elapsed = time.perf_counter() - began
+    seen.clients, seen.server = cpu_seconds(os.getpid()) - clients, cpu_seconds(server) - servers
+    seen.others = max(0.0, everybody.share - seen.server / elapsed / (os.cpu_count() or 1))
 
 
 def main() -> None:
@@ -238,8 +259,8 @@ def report(
         "",
         conditions,
         "",
-        "| | the limit, seconds | Lockgate, seconds | checks alone | of the limit | peak MB | of that with a fifth |",
-        "| --- | ---: | ---: | ---: | ---: | ---: | ---: |",
+        "| | the limit, s | Lockgate, s | checks alone | of the limit | CPU, of the limit | peak MB | of a fifth's |",
+        "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
     ]
     missed = False
     targets = ["", "| target | mode | at most | is | |", "| --- | --- | ---: | ---: | --- |"]
@@ -249,6 +270,7 @@ def report(
         flat = ours.of("megabytes") / small[mode].of("megabytes")
         lines.append(
             f"| {mode} | {limit.shown} | {ours.shown} | {ours.of('stage'):.2f} | {ratio:.2f} | "
+            f"{ours.of('cpu') / limit.of('cpu'):.2f} | "
             f"{ours.of('megabytes'):,.0f} | {flat:.2f} |"
         )
         for what, most, found in (("time of the limit", MOST, ratio), ("memory of a fifth of the rows", FLAT, flat)):

@@ -63,8 +63,8 @@ def test_the_server_is_shut_down_at_once(place: Path, fragile: FragileServer, ph
         profile = through(proxy.port, database)
         told = attempt(place / "run", profile, mode)
         assert proxy.happened
+        proxy.revive()  # when it returns the server has stopped
         fragile.start_again()
-        proxy.revive()
         assert isinstance(told, lockgate.LockgateError)
         if isinstance(told, lockgate.OutcomeUnknown):
             assert phase == "commit"
@@ -94,8 +94,8 @@ def test_a_number_that_the_server_lost_is_not_taken_for_that_of_a_later_transact
         proxy.then = fragile.stop_at_once
         profile = through(proxy.port, database)
         assert isinstance(attempt(place / "run", profile, "APPEND"), lockgate.OutcomeUnknown)
+        proxy.revive()  # when it returns the server has stopped
         fragile.start_again()
-        proxy.revive()
         assert content(database) == OLD
         with database.session() as session:
             for _ in range(100):

@@ -40,6 +40,7 @@ class PostgresDestination:
         import pyarrow.parquet as pq
 
         from lockgate.destinations.postgres_inspection import examine, labels_of
+        from lockgate.destinations.postgres_parsing import parsed, refuse_unreadable
         from lockgate.destinations.postgres_rows import check_rows, staged_schema
         from lockgate.destinations.postgres_session import session
 
@@ -57,6 +58,9 @@ class PostgresDestination:
             unique_keys=wanted.keyed and wanted.mode != "DEDUPLICATE",
             lenient_nulls=table is not None and table.fills_rows,
         )
+        if doubtful := parsed(columns):
+            with _explained(wanted), session(request.profile, wanted.connection) as opened:
+                refuse_unreadable(opened, rows.parts, doubtful)
         return Prepared(
             destination=request.destination,
             type=request.type,

@@ -14,6 +14,7 @@ from lockgate.destinations.postgres_errors import advice, told
 from lockgate.destinations.postgres_inspection import find_table, new_table
 from lockgate.destinations.postgres_number import lasting_number
 from lockgate.destinations.postgres_options import Wanted
+from lockgate.destinations.postgres_parsing import unreadable
 from lockgate.destinations.postgres_rows import staged_schema
 from lockgate.destinations.postgres_session import ServerError, Session, session, version_of
 from lockgate.destinations.postgres_staging import ParallelFill, StagingTable
@@ -163,7 +164,11 @@ class Publication:
             if error.sqlstate == _SAME_ROW_TWICE:
                 swap.refuse_duplicates()
                 raise duplicate_keys(error.message) from error
-            if error.sqlstate and error.sqlstate.startswith("22") and (found := swap.unreadable()):
+            if (
+                error.sqlstate
+                and error.sqlstate.startswith("22")
+                and (found := unreadable(opened, swap.staged, swap.columns))
+            ):
                 raise ServerError(f"{found}: {error.message}", error.sqlstate, error.fields) from error
             raise
 

@@ -16,7 +16,6 @@ from lockgate.merging.strategy import MergeStrategy
 
 _NAMED = 5  # keys that a message names
 _RETURNS_OLD = 180000  # the first server whose RETURNING can tell an updated row from a new one
-_TELLS_INPUT = 160000  # the first server that says whether a text can be read as a type
 
 
 @dataclass(frozen=True)
@@ -177,23 +176,6 @@ class Swap:
                 ", ".join(f"{c.name}={row[f'k{n}']}" for n, c in enumerate(self._key_columns)) for row in found
             )
             raise duplicate_keys(examples)
-
-    def unreadable(self) -> str | None:
-        """Which value the server cannot read as its column's type; None: another one, or an older server."""
-        if self.version < _TELLS_INPUT:
-            return None
-        for column in self.columns:
-            cast = column.fit.cast
-            if cast is None or column.fit.staged != "text":
-                continue
-            found = self.session.rows(
-                f"SELECT left(s.{column.staged_name}, 80) AS value FROM {self.staged} AS s "
-                f"WHERE NOT pg_catalog.pg_input_is_valid(s.{column.staged_name}, $1::text) LIMIT 1",
-                cast,
-            )
-            if found:
-                return f'column "{column.name}", which is {cast}: {found[0]["value"]!r} does not fit'
-        return None
 
 
 def duplicate_keys(examples: str) -> DuplicateKeyError:

@@ -11,10 +11,11 @@ import pyarrow as pa
 import pytest
 
 import lockgate
-from support.postgres_runs import write
+from support.postgres_runs import postgres_run, to_table, write
 
 UTC = dt.UTC
 DAY, MOMENT = dt.date(2026, 1, 31), dt.datetime(2026, 1, 31, 12, 30, 0, 123456)
+MOMENT_UTC = MOMENT.replace(tzinfo=UTC)
 NUMBER = uuid.UUID("123e4567-e89b-12d3-a456-426614174000")
 FITS = [
     ("smallint", pa.array([-32768, None]), [-32768, None]),
@@ -33,7 +34,7 @@ FITS = [
     ("bytea", pa.array([b"\0\xff", None]), [b"\0\xff", None]),
     ("date", pa.array([DAY, dt.date(1, 1, 1)]), [DAY, dt.date(1, 1, 1)]),
     ("timestamp", pa.array([MOMENT, dt.datetime(9999, 12, 31)]), [MOMENT, dt.datetime(9999, 12, 31)]),
-    ("timestamptz", pa.array([MOMENT.replace(tzinfo=UTC), None], pa.timestamp("us", "UTC")), [MOMENT.replace(tzinfo=UTC), None]),  # noqa: E501
+    ("timestamptz", pa.array([MOMENT_UTC, None], pa.timestamp("us", "UTC")), [MOMENT_UTC, None]),
     ("time", pa.array([dt.time(1, 2, 3, 4), None]), [dt.time(1, 2, 3, 4), None]),
     ("uuid", pa.array([str(NUMBER), None]), [NUMBER, None]),
     ("json", pa.array(['{"b": 1, "a": 2}', None]), [{"b": 1, "a": 2}, None]),
@@ -47,7 +48,7 @@ FITS = [
     ("numeric(5,1)[]", pa.array([[Decimal("1.5")], None], pa.list_(pa.decimal128(10, 2))), [[Decimal("1.5")], None]),
     ("uuid[]", pa.array([[str(NUMBER)], None]), [[NUMBER], None]),
     ("mood[]", pa.array([["ok"], None]), None),
-    ("timestamptz[]", pa.array([[MOMENT.replace(tzinfo=UTC)], None], pa.list_(pa.timestamp("us", "UTC"))), [[MOMENT.replace(tzinfo=UTC)], None]),  # noqa: E501
+    ("timestamptz[]", pa.array([[MOMENT_UTC], None], pa.list_(pa.timestamp("us", "UTC"))), [[MOMENT_UTC], None]),
 ]  # fmt: skip
 NEVER = [
     ("smallint", pa.array([1, 40000]), "40000 in row 1"),
@@ -81,12 +82,11 @@ TYPES = (
 def test_values_that_fit(place: Path, database) -> None:
     for statement in TYPES:
         database.run(statement)
+    database.run(f"CREATE TABLE t (n int, {', '.join(f'v{i} {kind}' for i, (kind, _, _) in enumerate(FITS))})")
+    source = pa.table({"n": [0, 1], **{f"v{i}": values for i, (_, values, _) in enumerate(FITS)}})
+    write(place, database.profile(), source, "t", "APPEND")
     for number, (kind, values, expected) in enumerate(FITS):
-        database.run("DROP TABLE IF EXISTS t")
-        database.run(f"CREATE TABLE t (n int, v {kind})")
-        source = pa.table({"v": values, "n": [0, 1]})
-        write(place, database.profile(), source, "t", "APPEND", run=f"a{number}")
-        found = [row[0] for row in database.run("SELECT v FROM t ORDER BY n")]
+        found = [row[0] for row in database.run(f"SELECT v{number} FROM t ORDER BY n")]
         assert found == expected or expected is None, kind
         assert (found[1] is None) == (not values[1].is_valid), kind
 
@@ -106,16 +106,35 @@ def test_values_that_do_not_fit(place: Path, database) -> None:
     ("kind", "value", "said"),
     [
         ("jsonb", "{nope", "column \"v\", which is jsonb: '{nope' does not fit.*22P02"),
+        ("json", '{"a":', 'column "v", which is json.*22P02'),
         ("inet", "10.0.0.999", 'column "v", which is inet.*22P02'),
-        ("positive", -1, "23514"),
+        ("int4range", "[2,1)", 'column "v", which is int4range.*22000'),
+        ("jsonb[]", ["1", "{nope"], "22P02"),
+        ("address", "10.0.0.1", 'column "v", which is address'),
     ],
 )
-def test_what_the_server_alone_can_refuse_changes_nothing(place: Path, database, kind, value, said) -> None:
+def test_what_the_server_alone_can_read_is_refused_before_anything_is_published(
+    place: Path, database, kind: str, value: object, said: str
+) -> None:
+    database.run("CREATE DOMAIN address AS inet CHECK (family(VALUE) = 6)")
+    database.run("CREATE TABLE first (v int)")
+    database.run(f"CREATE TABLE t (v {kind}, w text)")
+    exports = [
+        (to_table("first", "APPEND"), pa.table({"v": [1]})),
+        (to_table("t", "APPEND"), pa.table({"v": [None, value], "w": ["a", "b"]})),
+    ]
+    with pytest.raises(lockgate.SchemaMismatchError, match=said):
+        postgres_run(place, database.profile(), exports).execute()
+    assert database.run("SELECT * FROM first") == []
+    assert database.run("SELECT relname FROM pg_class WHERE relname LIKE 'lockgate%'") == []
+
+
+def test_what_only_the_table_can_refuse_changes_nothing(place: Path, database) -> None:
     for statement in TYPES:
         database.run(statement)
-    database.run(f"CREATE TABLE t (v {kind})")
-    with pytest.raises(lockgate.PublishError, match=said) as caught:
-        write(place, database.profile(), pa.table({"v": [None, value]}), "t", "REPLACE")
+    database.run("CREATE TABLE t (v positive)")
+    with pytest.raises(lockgate.PublishError, match="23514") as caught:
+        write(place, database.profile(), pa.table({"v": [None, -1]}), "t", "REPLACE")
     assert caught.value.exit_code == 1
     assert database.run("SELECT * FROM t") == []
 
@@ -131,8 +150,11 @@ def test_a_new_table_has_the_types_of_the_rows(place: Path, database) -> None:
         "f": pa.array([1.5], pa.float32()),
     })  # fmt: skip
     write(place, database.profile(), source, "t")
-    shown = "SELECT attname, format_type(atttypid, atttypmod) FROM pg_attribute WHERE attrelid = 't'::regclass AND attnum > 0"  # noqa: E501
-    assert dict(database.run(shown)) == {
+    columns = (
+        "SELECT attname, format_type(atttypid, atttypmod) FROM pg_attribute "
+        "WHERE attrelid = 't'::regclass AND attnum > 0"
+    )
+    assert dict(database.run(columns)) == {
         "i": "integer",
         "d": "numeric(12,2)",
         "t": "timestamp with time zone",
@@ -141,5 +163,5 @@ def test_a_new_table_has_the_types_of_the_rows(place: Path, database) -> None:
         "b": "bytea",
         "f": "real",
     }
-    with pytest.raises(lockgate.SchemaMismatchError, match="to_json|no counterpart"):  # noqa: RUF043
+    with pytest.raises(lockgate.SchemaMismatchError, match=r"to_json|no counterpart"):
         write(place, database.profile(), pa.table({"s": [{"a": 1}]}), "u", run="r2")
