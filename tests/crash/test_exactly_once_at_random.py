@@ -52,12 +52,14 @@ def killed_at_random(project: Path, chance: random.Random) -> bool:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(3600)  # two dozen starts of Spark
 def test_a_dozen_kills_at_random_moments(tmp_path: Path, database: Any) -> None:
     project = tmp_path / "project"
     project.mkdir()
     (project / "p.sql").write_text(PIPELINE)
     (project / "lockgate.toml").write_text(
-        f'[profile.dev.spark]\nmaster = "local[2]"\n'
+        '[profile.dev.spark]\nmaster = "local[2]"\n'
+        'conf = { "spark.driver.extraJavaOptions" = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC" }\n'
         f'[profile.dev.connections.pg]\ntype = "postgres"\nurl = "{database.url}"\n'
     )
     at = Place(project, database.url)

@@ -78,6 +78,7 @@ def assert_exact_and_never_at_odds(
     return kills
 
 
+@pytest.mark.timeout(3600)
 @pytest.mark.parametrize("every", [18, pytest.param(1, marks=pytest.mark.slow)])
 def test_each_row_once_whatever_the_point(place: Path, made: Callable[..., Place], every: int) -> None:
     first, later = points_of_two_runs(made("counted"))
@@ -88,7 +89,8 @@ def test_each_row_once_whatever_the_point(place: Path, made: Callable[..., Place
     assert assert_exact_and_never_at_odds(place, pairs[3::every], made) >= 30
 
 
-@pytest.mark.parametrize("every", [6, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("every", [12, pytest.param(1, marks=pytest.mark.slow)])
 def test_with_the_log_on_a_server(place: Path, made: Callable[..., Place], every: int) -> None:
     """At the points of its transactions, and of publishing what they have committed."""
     found = points_of_two_runs(made("counted", log=True))

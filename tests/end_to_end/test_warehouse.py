@@ -111,3 +111,18 @@ def test_names_that_spark_could_take_for_patterns(run: Callable[..., RunResult])
            EXPORT t TO "p[1]?" TYPE DELTA OPTIONS {"partition_by": ["part"]} MODE APPEND;""")
     run('SOURCE p TYPE DELTA PARAMS {"table": "p[1]?"}; LOAD again FROM p;')
     assert rows("again") == [{"id": 1, "part": "x"}]
+
+
+def test_columns_may_be_written_in_any_case(run: Callable[..., RunResult]) -> None:
+    """As for tables in memory. The table keeps the names that it began with."""
+    text = "CREATE TABLE t MODE {mode} AS SELECT {n} AS {k}, '{n}' AS {v};"
+    run(text.format(mode="UPSERT KEY (K)", n=1, k="k", v="Value"))
+    run(text.format(mode="UPSERT KEY (k)", n=1, k="K", v="value"))
+    run(text.format(mode="APPEND", n=2, k="K", v="VALUE"))
+    run(text.format(mode="DEDUPLICATE KEY (k) ORDER BY value DESC", n=3, k="K", v="VALUE"))
+    assert rows("t") == [{"k": n, "Value": str(n)} for n in (1, 2, 3)]
+    facts = """CREATE TABLE f MODE INCREMENTAL BY DAY AS SELECT * FROM (SELECT DATE'2026-01-01' AS {day})
+               WHERE {day} BETWEEN :start_date AND :end_date;"""
+    run(facts.format(day="day"))
+    run(facts.format(day="Day"))
+    assert rows("f") == [{"day": date(2026, 1, 1)}]

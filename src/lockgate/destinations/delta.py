@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from lockgate.config import Project
 from lockgate.destinations.folder_problems import FOLDER_OPTIONS, MERGE_OPTIONS, partition_problems
@@ -30,9 +29,6 @@ from lockgate.merging.order import parse_order_by
 from lockgate.modes import KEYED_MODES
 from lockgate.storage.staging import StagingArea
 from lockgate.tables.places import log_address, name_problem, table_folder
-
-if TYPE_CHECKING:
-    from lockgate.txlog.records import Snapshot
 
 
 class DeltaDestination:
@@ -73,7 +69,7 @@ class DeltaDestination:
 
     def staging_place(self, request: ExportRequest) -> Path:
         found = _peeked(request)
-        return Path(found.location) if found is not None else table_folder(_project(request), request.destination)
+        return Path(found[0]) if found is not None else table_folder(_project(request), request.destination)
 
     def stage(self, request: ExportRequest, area: StagingArea, rows: StagedRows) -> Prepared:
         from lockgate.destinations.delta_publishing import staged_export
@@ -121,15 +117,15 @@ def _address(around: Surroundings) -> str:
     return log_address(Project(around.project, around.profile))
 
 
-def _peeked(request: ExportRequest) -> Snapshot | None:
-    """The table as it is, or None. A log that is not there yet is not made for it."""
-    from lockgate.tables.opening import newest_snapshot
+def _peeked(request: ExportRequest) -> tuple[str, tuple[str, ...]] | None:
+    """Where the table is and its partition columns, or None. A log that is not there yet is not made for it."""
+    from lockgate.tables.opening import place_and_partitions
 
-    return newest_snapshot(log_address(_project(request)), request.destination)
+    return place_and_partitions(log_address(_project(request)), request.destination)
 
 
 def _partition_by(request: ExportRequest) -> tuple[str, ...]:
     if "partition_by" in request.options:
         return tuple(request.options["partition_by"])
     found = _peeked(request)
-    return tuple(found.metadata.partition_columns) if found is not None else ()
+    return found[1] if found is not None else ()

@@ -7,12 +7,23 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from lockgate.errors import SchemaMismatchError
+from lockgate.identifiers import double_quoted
 
 
 class SortKey(NamedTuple):
     column: str
     descending: bool
     nulls_first: bool
+
+    @property
+    def sql(self) -> str:
+        """The text that `parse_order_by` reads.
+
+        >>> SortKey("odd name", descending=True, nulls_first=False).sql
+        '"odd name" DESC NULLS LAST'
+        """
+        direction, nulls = "DESC" if self.descending else "ASC", "FIRST" if self.nulls_first else "LAST"
+        return f"{double_quoted(self.column)} {direction} NULLS {nulls}"
 
 
 _ITEM = re.compile(

@@ -9,7 +9,7 @@ from functools import partial, reduce
 from typing import TYPE_CHECKING, Any
 
 from lockgate.config import Project
-from lockgate.destinations.protocol import Window
+from lockgate.destinations.protocol import ExportRequest, Window
 from lockgate.engines.spark_worker import unpacked
 from lockgate.errors import (
     DuplicateKeyError,
@@ -39,7 +39,7 @@ from lockgate.running.python_functions import forget_functions, register_functio
 from lockgate.running.session import quietly, run_settings
 from lockgate.running.source_frames import SourceFrames
 from lockgate.running.spark_errors import query_error, spark_message
-from lockgate.running.warehouse import Warehouse, outside, require_inside
+from lockgate.running.warehouse import Warehouse, as_called, as_columns, outside, require_inside
 from lockgate.running.windows import NO_WINDOW, parameters
 from lockgate.sources.watermark import PendingWatermark, Watermark
 
@@ -237,7 +237,8 @@ class Frames:
             return
         window = self._warehouse.window(statement, before, partial(self._sql, statement.query), self._plan.parameters)
         self._windows[id(statement)] = window
-        brought = require_inside(self._sql(statement.query, parameters(window)), window, step.name)
+        rows = as_called(self._sql(statement.query, parameters(window)), before)
+        brought = require_inside(rows, window, step.name)
         self._table(step, number, statement, before and outside(before, window), brought)
 
     def _before(self, step: Step, statement: LoadStep | CreateTableStep) -> DataFrame | None:
@@ -253,6 +254,11 @@ class Frames:
         made = getattr(step.statement, "brought_by", ())
         return self._windows.get(id(made[-1])) if made else None
 
+    def asked(self, number: int, request: ExportRequest) -> ExportRequest:
+        """What an export asks, once its rows are known. A statement names the columns of its table in any case."""
+        brought = getattr(self._plan.steps[number].statement, "brought_by", ())
+        return as_columns(request, self._results[number].columns) if brought else request
+
     def _table(
         self,
         step: Step,
@@ -264,6 +270,7 @@ class Frames:
         if statement.mode in KEYED_MODES:
             frame = self._merged(number, statement, before, frame)
         else:
+            frame = as_called(frame, before)
             if step.shared and before is not None:
                 frame = self._keep(frame)  # it is published by itself, and read as part of the table
             self._brought[id(statement)] = frame
@@ -286,7 +293,7 @@ class Frames:
         from lockgate.running.table_merge import merged
 
         source = self._keep(self._pinned(number, source))
-        self._brought[id(statement)] = source
+        self._brought[id(statement)] = as_called(source, target)
         result = merged(target, source, statement.mode, statement.upsert_keys, statement.order_by)
         schema = target.schema if target is not None else None
         self._checks[number] = partial(check_rows, source, schema, statement.mode, statement.upsert_keys)

@@ -181,7 +181,8 @@ class PipelineRun:
     def _check_columns(self, export: _Export, frames: Frames) -> None:
         """Of all exports before the rows of any are computed."""
         export.result.status = "failed"  # until it is clear that it can be staged
-        request, layout = export.request, export.destination.layout(export.request)
+        request = export.request = frames.asked(export.step_number, export.request)
+        layout = export.destination.layout(request)
         with frames.exporting(export.step):
             check_columns(frames.result(export.step_number), layout, request.keys, request.order_by)
         export.result.status = "pending"

@@ -152,6 +152,7 @@ class Preview:
                 frames.build(step, number)
             for numbers, (number, request, destination) in zip(self.result.exports, self._requests, strict=True):
                 with self._deciding(numbers, number, frames):
+                    request = frames.asked(number, request)
                     layout = destination.layout(request)
                     check_columns(frames.result(number), layout, request.keys, request.order_by)
             for number in frames.keyed_steps:
@@ -161,7 +162,7 @@ class Preview:
             for numbers, (number, request, destination) in zip(self.result.exports, self._requests, strict=True):
                 name = self.plan.steps[number].name
                 with self.progress.working(f"comparing {name}"), self._deciding(numbers, number, frames):
-                    _predict(numbers, frames.result(number), request, destination)
+                    _predict(numbers, frames.result(number), frames.asked(number, request), destination)
                 numbers.status = "planned"
                 self.progress.done(name, f"{numbers.rows:,} rows")
             self.progress.phase("check")

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from lockgate.config import Project
-from lockgate.destinations.protocol import Window
+from lockgate.destinations.protocol import ExportRequest, Window
 from lockgate.errors import StageError
 from lockgate.identifiers import quoted
 from lockgate.language.diagnostics import Diagnostic, nearest
 from lockgate.language.statements import CreateTableStep
+from lockgate.merging.order import parse_order_by
 from lockgate.running.incremental import Reading
 from lockgate.running.windows import END, FIRST, START, given_bound, literal, parameters, window_of
 
@@ -67,6 +69,25 @@ class Warehouse:
             step = timedelta(days=1) if kind == "date" else timedelta(microseconds=1)
             bounds[END] = given_bound(self._reading.end, kind) - step
         return window_of(statement, column, kind, latest, self._now(), bounds)
+
+
+def as_called(frame: DataFrame, table: DataFrame | None) -> DataFrame:
+    """The rows with their columns as the table calls them: SQL does not tell upper from lower case, a table does."""
+    called = {name.lower(): name for name in table.columns} if table is not None else {}
+    names = [called.get(name.lower(), name) for name in frame.columns]
+    if names == frame.columns or len({name.lower() for name in names}) < len(names):
+        return frame
+    return frame.toDF(*names)
+
+
+def as_columns(request: ExportRequest, columns: Sequence[str]) -> ExportRequest:
+    """What is asked of a table with its keys as the columns are called."""
+    called = {name.lower(): name for name in columns}
+    keys = tuple(called.get(key.lower(), key) for key in request.keys)
+    order = [
+        key._replace(column=called.get(key.column.lower(), key.column)) for key in parse_order_by(request.order_by)
+    ]
+    return replace(request, keys=keys, order_by=tuple(key.sql for key in order))
 
 
 def outside(frame: DataFrame, window: Window) -> DataFrame:

@@ -46,6 +46,17 @@ def newest_snapshot(address: str, name: str) -> Snapshot | None:
         return txn_log.snapshot(name)
 
 
+def place_and_partitions(address: str, name: str) -> tuple[str, tuple[str, ...]] | None:
+    """Where a table is and how it is partitioned, without a look at its files; None as above."""
+    if not is_there(address):
+        return None
+    with opened_log(address) as txn_log:
+        if not txn_log.has_table(name) or txn_log.current_version(name) < 0:
+            return None
+        _, metadata = txn_log.metadata(name)
+        return txn_log.table(name).location, tuple(metadata.partition_columns)
+
+
 def needed_table(txn_log: TxnLogWriter, name: str) -> TableRecord:
     """The table of that name, which has a version."""
     records = [record for record in txn_log.tables() if record.current_version >= 0]
