@@ -14,7 +14,7 @@ from lockgate.txlog import statements
 from lockgate.txlog.migrations import require_current, require_known, scripts
 from lockgate.txlog.postgres_connections import Connection, Connections, Lent
 from lockgate.txlog.postgres_errors import UNIQUE_VIOLATION, explained, is_connection_lost, translated
-from lockgate.txlog.postgres_files import ArrowReader, copy_adds
+from lockgate.txlog.postgres_files import ArrowReader, copy_adds, few_files_at
 from lockgate.txlog.postgres_statements import (
     END_FILES,
     INSERT_ADDS,
@@ -137,7 +137,8 @@ class PostgresStore:
         return self.rows(statement, *values)
 
     def files_at(self, table_id: int, version: int, *, extra: bool = False) -> pa.Table:
-        return self._arrow.files_at(table_id, version, extra=extra)
+        few = few_files_at(self.rows, table_id, version, extra=extra)
+        return self._arrow.files_at(table_id, version, extra=extra) if few is None else few
 
     def close(self) -> None:
         self._connections.close()

@@ -102,6 +102,16 @@ def test_a_file_is_not_removed_and_added_as_arrow_at_once(log: TxnLogWriter) -> 
     assert log.current_version(TABLE) == 1
 
 
+def test_more_files_than_are_read_at_once(parted: TxnLogWriter, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From PostgreSQL, they come to Arrow over a connection of its own."""
+    from lockgate.txlog import postgres_files
+
+    parted.commit(TABLE, None, many())
+    whole = parted.snapshot(TABLE).files
+    monkeypatch.setattr(postgres_files, "_FEW", 100)
+    assert parted.snapshot(TABLE).files.sort_by("path").equals(whole.sort_by("path"))
+
+
 def test_rows_have_the_hashes_of_their_paths() -> None:
     table, _ = split([add(each.path) for each in many()])
     assert table is not None
