@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from lockgate.txlog.postgres_connections import Connection
 
-_FEW = 5000  # files up to which opening a second connection costs more: measured
+_FEW = 100_000  # files up to which texts are not slower than ADBC, which needs a connection of its own: measured
 _COPY = f"COPY dl_add_files ({', '.join(ADD_COLUMNS)}) FROM STDIN (FORMAT BINARY)"
 
 
@@ -40,8 +40,8 @@ def copy_adds(connection: Connection, changes: Changes) -> None:
 
 
 def few_files_at(rows: Callable[..., list[Row]], table_id: int, version: int, *, extra: bool) -> pa.Table | None:
-    """The files of a version over a connection that is there already; None where they are more than `_FEW`, which ADBC
-    does faster once it has a connection of its own."""
+    """The files of a version over a connection that is there already; None where they are more than `_FEW`, whose texts
+    would fill the server's memory."""
     schema = files_schema(extra=extra)
     files = statements.FILES_AT.format(columns=", ".join(schema.names))
     columns = ", ".join(f"string_agg({_as_text(field)}, chr({ord(NEXT)}))" for field in schema)

@@ -62,6 +62,7 @@ class PostgresStore:
         self._timeout = timeout
         self._connections = Connections(url, self.address, size=pool_size, timeout=timeout)
         self._arrow = ArrowReader(url, self.address)
+        self._large: set[int] = set()  # tables with too many files to be read as texts
 
     def open(self, *, create: bool) -> None:
         found, known = self.schema_version(), len(scripts("postgres"))
@@ -137,8 +138,12 @@ class PostgresStore:
         return self.rows(statement, *values)
 
     def files_at(self, table_id: int, version: int, *, extra: bool = False) -> pa.Table:
-        few = few_files_at(self.rows, table_id, version, extra=extra)
-        return self._arrow.files_at(table_id, version, extra=extra) if few is None else few
+        if table_id not in self._large:
+            few = few_files_at(self.rows, table_id, version, extra=extra)
+            if few is not None:
+                return few
+            self._large.add(table_id)
+        return self._arrow.files_at(table_id, version, extra=extra)
 
     def close(self) -> None:
         self._connections.close()
