@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.postgres_server import postgres  # noqa: F401 - a fixture
 
 from lockgate.config import Project
 from lockgate.errors import TableExists, TableNotFound

@@ -171,8 +171,12 @@ def publish(name: str | None, profile: str | None, json: bool, debug: bool) -> N
 @DEBUG
 def migrate(profile: str | None, json: bool, debug: bool) -> None:
     """Bring the log's own schema up to this version of Lockgate."""
-    with errors_shown(debug, json), opened(profile) as txn_log:
-        version = txn_log.store.migrate()
+    from lockgate.config import load_project
+    from lockgate.tables.opening import migrated_log
+    from lockgate.tables.places import log_address
+
+    with errors_shown(debug, json):
+        version = migrated_log(log_address(load_project(profile=profile)))
     if json:
         print_json({"schema_version": version})
     else:

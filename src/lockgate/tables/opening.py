@@ -25,10 +25,26 @@ def opened_log(address: str, storage: LocalStorage | None = None) -> TxnLogWrite
     """The log at that address, made where it is a file that is not there yet."""
     from lockgate.txlog.writer import TxnLogWriter
 
-    if address.startswith("sqlite:///"):
-        (storage or LocalStorage()).make_folders(Path(address.removeprefix("sqlite:///")).parent)
+    _make_folder(address, storage)
     # Whoever writes publishes before it returns, and says what becomes of that.
     return TxnLogWriter.open(address, publish=False)
+
+
+def migrated_log(address: str) -> int:
+    """Bring the log's own schema up to date; its version. A log that is older is not opened by anything else."""
+    from lockgate.txlog.addresses import store_at
+
+    _make_folder(address, None)
+    store = store_at(address, root=None, pool_size=1, timeout=30.0)
+    try:
+        return store.migrate()
+    finally:
+        store.close()
+
+
+def _make_folder(address: str, storage: LocalStorage | None) -> None:
+    if address.startswith("sqlite:///"):
+        (storage or LocalStorage()).make_folders(Path(address.removeprefix("sqlite:///")).parent)
 
 
 def is_there(address: str) -> bool:

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from lockgate.errors import DatabaseError, LogError
 from lockgate.txlog import statements
+from lockgate.txlog.file_texts import NEXT, NULL, table_of
 from lockgate.txlog.files import files_schema
 from lockgate.txlog.postgres_statements import ADD_TYPES
-from lockgate.txlog.store import ADD_COLUMNS, Changes
+from lockgate.txlog.store import ADD_COLUMNS, Changes, Row
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from lockgate.txlog.postgres_connections import Connection
 
+_FEW = 100_000  # files up to which texts are not slower than ADBC, which needs a connection of its own: measured
 _COPY = f"COPY dl_add_files ({', '.join(ADD_COLUMNS)}) FROM STDIN (FORMAT BINARY)"
 
 
@@ -34,6 +37,28 @@ def copy_adds(connection: Connection, changes: Changes) -> None:
                 for block in copy_rows(table_id, version, first, table):
                     copy.write(block)
             copy.write(TRAILER)
+
+
+def few_files_at(rows: Callable[..., list[Row]], table_id: int, version: int, *, extra: bool) -> pa.Table | None:
+    """The files of a version over a connection that is there already; None where they are more than `_FEW`, whose texts
+    would fill the server's memory."""
+    schema = files_schema(extra=extra)
+    files = statements.FILES_AT.format(columns=", ".join(schema.names))
+    columns = ", ".join(f"string_agg({_as_text(field)}, chr({ord(NEXT)}))" for field in schema)
+    found = rows(
+        f"SELECT count(*), {columns} FROM ({files} LIMIT {_FEW + 1}) f", table_id, version, table_id, version, version
+    )[0]
+    if found[0] > _FEW:
+        return None
+    return table_of(found[0], found[1:], schema) if found[0] else schema.empty_table()
+
+
+def _as_text(field: pa.Field) -> str:
+    import pyarrow as pa
+
+    if field.nullable:
+        return f"coalesce({field.name}, chr({ord(NULL)}))"
+    return f"{field.name}::int::text" if pa.types.is_boolean(field.type) else f"{field.name}::text"
 
 
 class ArrowReader:

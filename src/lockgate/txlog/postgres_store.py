@@ -14,7 +14,7 @@ from lockgate.txlog import statements
 from lockgate.txlog.migrations import require_current, require_known, scripts
 from lockgate.txlog.postgres_connections import Connection, Connections, Lent
 from lockgate.txlog.postgres_errors import UNIQUE_VIOLATION, explained, is_connection_lost, translated
-from lockgate.txlog.postgres_files import ArrowReader, copy_adds
+from lockgate.txlog.postgres_files import ArrowReader, copy_adds, few_files_at
 from lockgate.txlog.postgres_statements import (
     END_FILES,
     INSERT_ADDS,
@@ -62,6 +62,7 @@ class PostgresStore:
         self._timeout = timeout
         self._connections = Connections(url, self.address, size=pool_size, timeout=timeout)
         self._arrow = ArrowReader(url, self.address)
+        self._large: set[int] = set()  # tables with too many files to be read as texts
 
     def open(self, *, create: bool) -> None:
         found, known = self.schema_version(), len(scripts("postgres"))
@@ -137,6 +138,11 @@ class PostgresStore:
         return self.rows(statement, *values)
 
     def files_at(self, table_id: int, version: int, *, extra: bool = False) -> pa.Table:
+        if table_id not in self._large:
+            few = few_files_at(self.rows, table_id, version, extra=extra)
+            if few is not None:
+                return few
+            self._large.add(table_id)
         return self._arrow.files_at(table_id, version, extra=extra)
 
     def close(self) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Sequence
 from itertools import repeat
 from typing import TYPE_CHECKING, Any
 
@@ -14,8 +13,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _KNOWN, _GIVEN = ADD_COLUMNS[:4], ADD_COLUMNS[4:]
-# No text of a file has a control character: `validation` refuses them, and JSON text has them escaped.
-_NEXT, _NULL = "\n", "\1"
 
 
 def insert_adds(connection: sqlite3.Connection, changes: Changes) -> None:
@@ -60,40 +57,21 @@ def files_at(connection: sqlite3.Connection, table_id: int, version: int, *, ext
     """Each column comes as one text, which Arrow takes apart."""
     import pyarrow as pa
 
+    from lockgate.txlog.file_texts import NEXT, NULL, table_of
     from lockgate.txlog.files import files_schema
 
     schema = files_schema(extra=extra)
-    texts = ", ".join(f"group_concat({_or_mark(field)}, '{_NEXT}')" for field in schema)
+    texts = ", ".join(
+        f"group_concat(ifnull({f.name}, '{NULL}'), '{NEXT}')" if f.nullable else f"group_concat({f.name}, '{NEXT}')"
+        for f in schema
+    )
     values = (table_id, version, table_id, version, version)
     try:
         found = connection.execute(statements.FILES_AT.format(columns=f"count(*), {texts}"), values).fetchall()
     except sqlite3.DataError:  # longer than SQLite's longest text
         return _row_by_row(connection, values, schema)
-    parts = [_table(row[0], row[1:], schema) for row in found if row[0]]
+    parts = [table_of(row[0], row[1:], schema) for row in found if row[0]]
     return pa.concat_tables(parts) if parts else schema.empty_table()
-
-
-def _or_mark(field: pa.Field) -> str:
-    return f"ifnull({field.name}, '{_NULL}')" if field.nullable else str(field.name)
-
-
-def _table(count: int, texts: Sequence[str], schema: pa.Schema) -> pa.Table:
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    arrays = []
-    for text, field in zip(texts, schema, strict=True):
-        nulls = text.count(_NULL) if field.nullable else 0
-        if nulls == count:
-            arrays.append(pa.nulls(count, field.type))
-            continue
-        array = pc.split_pattern(pa.array([text]), _NEXT).flatten()
-        if nulls:
-            array = pc.if_else(pc.equal(array, _NULL), None, array)
-        elif pa.types.is_boolean(field.type):
-            array = pc.equal(array, "1")
-        arrays.append(array.cast(field.type))
-    return pa.Table.from_arrays(arrays, schema=schema)
 
 
 def _row_by_row(connection: sqlite3.Connection, values: tuple[int, ...], schema: pa.Schema) -> pa.Table:

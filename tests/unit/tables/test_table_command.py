@@ -38,6 +38,17 @@ def test_create_show_list_history_publish_migrate(made: Any, project: Path) -> N
     assert told("migrate")["schema_version"] >= 1
 
 
+@pytest.mark.usefixtures("made")
+def test_an_older_log_is_migrated_before_anything_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    from lockgate.txlog import sqlite_store
+
+    newer = [*sqlite_store.scripts("sqlite"), ["CREATE TABLE dl_later (n INTEGER)"]]
+    monkeypatch.setattr(sqlite_store, "scripts", lambda _: newer)
+    assert "lockgate table migrate" in json.dumps(told("list", code=1))
+    assert told("migrate") == told("migrate") == {"schema_version": 2}
+    assert [t["table"] for t in told("list")["tables"]] == ["sales.daily"]
+
+
 def test_columns_like_those_of_a_file(project: Path) -> None:
     pq.write_table(pa.table({"n": pa.array([1], pa.uint8())}), project / "like.parquet")
     assert told("create", "t", "--like", "like.parquet")["version"] == 0
