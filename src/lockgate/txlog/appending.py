@@ -9,7 +9,8 @@ from lockgate.txlog.actions import json_text
 from lockgate.txlog.committer import Request
 from lockgate.txlog.store import Store
 
-_HEAD = '{"commitInfo":{"timestamp":'  # what a head begins with; the database puts the timestamp behind it
+# What a head begins with. The database puts its timestamp in the place of both zeros.
+_HEAD = '{"commitInfo":{"timestamp":0,"inCommitTimestamp":0'
 _KEYS = ("h", "s", "m", "d", "p", "v", "t", "g", "x", "e")  # `Prepared.add_parts`
 _LARGEST = 4096  # files
 
@@ -22,7 +23,7 @@ class Append:
     expected_version: int | None
     metadata_version: int
     protocol_version: int
-    commits: str  # JSON: txn_id, blind_append, and the head behind the timestamp, of each
+    commits: str  # JSON: txn_id, blind_append, and the head behind its timestamps, of each
     files: str  # JSON: `_KEYS`, the place of the commit (c), and the ordinal (o), of each
 
 
@@ -50,8 +51,8 @@ def _as_append(requests: Sequence[Request]) -> Append | None:
         ):
             return None
         head = part.head(part.commit.expected_version or 1, 0, request.txn_id)
-        assert head.startswith(_HEAD + "0")
-        commits.append((request.txn_id, part.blind_append, head[len(_HEAD) + 1 :]))
+        assert head.startswith(_HEAD)
+        commits.append((request.txn_id, part.blind_append, head[len(_HEAD) :]))
         for ordinal, values in enumerate(part.add_parts):
             files.append({"c": place, "o": ordinal, **dict(zip(_KEYS, values, strict=True))})
     if seen is None or len(files) > _LARGEST:

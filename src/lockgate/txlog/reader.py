@@ -175,12 +175,6 @@ class TxnLog:
                 f"{row.name} has no version yet", in_place="nothing was read", hint="commit to it first"
             )
         oldest = oldest_version(self.store.rows, row.id)
-        if 0 <= version < oldest:
-            return TableNotFound(
-                f"version {version} of {row.name} was pruned; its oldest is {oldest}",
-                in_place="nothing was read",
-                hint="`lockgate table history` lists the versions",
-            )
         return TableNotFound(
             f"{row.name} has no version {version}; its newest is {row.current_version}"
             + (f", its oldest {oldest}" if oldest else ""),

@@ -44,7 +44,7 @@ def test_kept_versions_are_as_they_were(busy: lockgate.Table) -> None:
         assert (at.schema, at.properties) == then[version][1:]
     assert [h.version for h in busy.history()] == list(range(25, 15, -1))
     for version in (0, 15):
-        with pytest.raises(lockgate.TableNotFound, match="was pruned; its oldest is 16"):
+        with pytest.raises(lockgate.TableNotFound, match="its oldest 16"):
             busy.at(version=version)
     assert busy.prune(keep_versions=10).rows == 0
     busy.append(rows((99, "v", "d1")))

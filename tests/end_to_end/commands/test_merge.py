@@ -192,7 +192,7 @@ def test_write_appends_and_overwrites() -> None:
     Path("lake/README.txt").write_text("kept")
     assert done("write", "one.csv", "lake", "--mode", "append") == "append to lake: 2 rows; files: 1 added\n"
     found = done_json("write", "two.csv", "lake", "--mode", "overwrite")
-    assert set(found) == {"mode", "files", "total_rows", "removed_files"}
+    assert set(found) == {"mode", "files", "total_rows", "removed_files", "version"}
     assert (found["mode"], found["total_rows"], len(found["removed_files"])) == ("overwrite", 2, 3)
     assert rows() == [(3, "c"), (4, "d")]
     assert Path("lake/README.txt").read_text() == "kept"

@@ -71,7 +71,7 @@ def test_a_source_that_does_not_fit(engine: str, lines: list[str], said: list[st
             ["merge", "one.csv", "lake", "--strategy", "deduplicate", "--key", "id", "--order-by", "id +"],
             ["--order-by", "'id +'", "updated_at DESC"],
         ),
-        (["merge", "one.csv", "s3://bucket/lake", *MERGE], ["'s3'", "not available in this version"]),
+        (["merge", "one.csv", "gs://bucket/lake", *MERGE], ["'gs'", "not available in this version"]),
         (["merge", "one.csv", "two.csv", *MERGE], ["'two.csv' is a file", "name the folder"]),
         (["write", "one.csv", "two.csv"], ["'two.csv' is a file", "name the folder"]),
         (["write", "one.csv", "lake", "--mode", "replace"], ["'append' or 'overwrite'", "'replace'"]),

@@ -67,7 +67,7 @@ def test_no_file_means_defaults(tmp_path: Path) -> None:
         ("[profile.dev]\nmaster = 'x'\n", "no setting 'master'"),
         ("[profile.dev]\nspark = 7\n", "must be a table"),
         ("[profile.dev]\ntables = 'nowhere'\n", "tables must be"),
-        ("[profile.dev]\ntables = 'warehouse'\n", "not available in this version"),
+        ("[profile.dev]\ntables = 'disk'\n", 'must be "memory" or "warehouse"'),
         ("[profile.dev]\nlog = '${NOPE}'\n", r"has no NOPE"),
         ("[profile.dev.connections.pg]\nurl = 'x'\n", "needs a type"),
         ("default_profile = 'prd'\n[profile.prod]\n", "no profile 'prd'"),

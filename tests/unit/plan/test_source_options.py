@@ -63,7 +63,7 @@ def test_good(source: str) -> None:
             "not a length of time",
         ),
         ('FROM "db" OPTIONS {"table": "t", "cursor": "_file"}', "bad-parameter", "for sources that read files"),
-        ('TYPE CSV PARAMS {"path": "s3://b/x", "cursor": "_file"}', "bad-parameter", "a path must be local"),
+        ('TYPE CSV PARAMS {"path": "hdfs://b/x", "cursor": "_file"}', "bad-parameter", "a path must be local"),
         ('TYPE CSV PARAMS {"path": "x", "cursor": "_file", "lookback": 1}', "bad-parameter", "needs no lookback"),
         ('TYPE CSV PARAMS {"path": "x", "cursor": " "}', "bad-parameter", "must be the name of a column"),
     ],

@@ -27,7 +27,7 @@ BEGIN
   began := greatest((extract(epoch FROM clock_timestamp()) * 1000)::bigint, t.last_timestamp + 1);
   INSERT INTO dl_table_versions (table_id, version, timestamp, txn_id, blind_append, head)
     SELECT t.table_id, t.current_version + n, began + n - 1, c ->> 0, (c ->> 1)::boolean,
-      '{"commitInfo":{"timestamp":' || (began + n - 1) || (c ->> 2)
+      '{"commitInfo":{"timestamp":' || (began + n - 1) || ',"inCommitTimestamp":' || (began + n - 1) || (c ->> 2)
     FROM json_array_elements(commits) WITH ORDINALITY AS e(c, n);
   INSERT INTO dl_add_files (table_id, added_version, removed_version, ordinal, path_hash, size, modification_time,
       data_change, path, partition_values, stats, tags, deletion_vector, extra)
