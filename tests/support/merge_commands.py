@@ -13,9 +13,9 @@ from lockgate.cli.app import app
 
 MERGE = ["--strategy", "upsert", "--key", "id"]
 RESULT = {
-    "strategy", "source_count", "version", "target_count_before", "target_count_after", "inserted", "updated", "deleted",
-    "files",
-    "rewritten_files", "inserted_files", "preserved_files", "removed_files", "deduplicated", "engine", "dry_run",
+    "strategy", "source_count", "version", "target_count_before", "target_count_after", "inserted", "updated",
+    "deleted", "files", "rewritten_files", "inserted_files", "preserved_files", "removed_files", "deduplicated",
+    "engine", "dry_run",
 }  # fmt: skip
 
 
