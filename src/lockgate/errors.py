@@ -193,7 +193,7 @@ class ConstraintError(MergeError, ValueError):
         rows: Sequence[dict[str, Any]] = (),
     ) -> None:
         super().__init__(message, hint=hint, in_place=in_place)
-        self.rows = list(rows)
+        self.rows = tuple(rows)
 
 
 class PartitionMoveError(MergeError, ValueError):
@@ -317,7 +317,7 @@ class UnsupportedFeature(LogError):
     """A Delta table uses a feature that Lockgate does not support; it is refused, never ignored."""
 
     def __init__(
-        self, message: str, *, feature: str, hint: str | None = None, in_place: str | None = "nothing was changed"
+        self, message: str, *, feature: str = "", hint: str | None = None, in_place: str | None = "nothing was changed"
     ) -> None:
         super().__init__(message, hint=hint, in_place=in_place)
         self.feature = feature

@@ -101,7 +101,7 @@ def test_a_path_that_is_a_file_is_refused(place: Path, engine: str) -> None:
     assert file.read_bytes() == before
 
 
-@pytest.mark.parametrize("path", ["", "a\0b", "s3://bucket/data", "ftp://host/data"])
+@pytest.mark.parametrize("path", ["", "a\0b", "gs://bucket/data", "ftp://host/data"])
 def test_a_path_that_is_none_of_a_local_folder_is_refused(path: str, engine: str) -> None:
     with pytest.raises(LockgateError) as refused:
         merge(rows([1], "new"), path, strategy="upsert", key_columns="id", engine=engine)

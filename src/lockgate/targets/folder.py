@@ -100,8 +100,12 @@ class FolderTarget:
 
     def refuse_delta(self) -> None:
         """The files of a Delta table are what its log says; changed behind its back, the table would be broken."""
-        with explained("look at", self.root):
-            is_delta = (self.root / "_delta_log").is_dir()
+        try:
+            with explained("look at", self.root):
+                is_delta = (self.root / "_delta_log").is_dir()
+        except StorageError as error:
+            error.in_place = "nothing was written"
+            raise
         if is_delta:
             raise StorageError(
                 f"{self.root} is a Delta table, not a plain folder of Parquet files",

@@ -59,7 +59,10 @@ class Prepared:
         """Whether it adds files and nothing else, whatever others commit meanwhile."""
         c = self.commit
         nothing_else = len(self.actions) - ("given" in self.info) == len(self.adds)
-        return nothing_else and self.add_table is None and not self.mine.reads and c.read_version is None
+        changes_rows = all(add.data_change for add in self.adds)  # else a file may take its own place
+        return (
+            nothing_else and changes_rows and self.add_table is None and not self.mine.reads and c.read_version is None
+        )
 
     def head(self, version: int, timestamp: int, txn_id: str) -> str:
         """The lines of the commit's file before those of files."""
